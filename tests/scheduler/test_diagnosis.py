@@ -60,11 +60,21 @@ def test_ends_with_what_post_filter_said() -> None:
     assert found.followed_by("").message == found.message
 
 
-def test_says_little_when_nobody_gave_a_reason() -> None:
+def test_names_the_plugin_that_gave_no_reason() -> None:
     silent = Status.unschedulable().by("Shy")
-    found = diagnoses.of_verdicts(Verdicts.of([silent, silent]))
-    assert found.message == "0/2 nodes are available:"
-    assert found.unschedulable_plugins == {"Shy"}
+    found = diagnoses.of_verdicts(Verdicts.of([silent, silent, FULL]))
+    assert found.message == (
+        '0/3 nodes are available: 1 Insufficient cpu, 2 refused by plugin "Shy" without a reason.'
+    )
+    assert found.unschedulable_plugins == {"Shy", FULL.plugin}
+    said = 'refused by plugin "Shy" without a reason.'
+    assert diagnoses.of_pre_filter(silent, 3).message == f"0/3 nodes are available: {said}"
+    assert diagnoses.of_refusal(silent).message == f"0/1 nodes are available: 1 {said}"
+
+
+def test_says_nothing_of_an_extender_that_gave_no_reason() -> None:
+    silent = Status.unresolvable().by("Extender")
+    assert diagnoses.of_verdicts(Verdicts.of([silent])).message == "0/1 nodes are available:"
 
 
 def test_a_refusal_of_the_chosen_node_is_about_one_node() -> None:

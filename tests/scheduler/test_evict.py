@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from msgspec import structs
 from tests.scheduler.recording import FRAME, Log, notes, place, probe, rejectors, world
 
 import mooring.framework as fw
@@ -140,13 +141,49 @@ def test_opens_the_gate_as_soon_as_the_watch_shows_the_end(full_node: FullNode, 
     sim.schedule(VIP)
     vip = fw.Pod(sim.pod("vip"))
     assert not sim.scheduler._gate(vip, "").ok
-    victim = small("v1", uid=sim.pod("v1").metadata.uid, cpu=4, deleting=True)
+    uid = sim.pod("v1").metadata.uid
+    for labels in ({}, {"app": "web"}):  # changes that are not the end
+        sim.apply(small("v1", uid=uid, cpu=4, labels=labels))
+        assert sim.scheduler._evictor.shut() == {vip.uid}
+    victim = small("v1", uid=uid, cpu=4, deleting=True)
     (sim.delete if how == "gone" else sim.apply)(victim)
     assert sim.scheduler._gate(vip, "").ok
+    assert not sim.scheduler._evictor.shut()
     sim.settle()
     assert sim.node_of("vip") == ("a" if how == "gone" else "")
     server.let_go("v1")
     assert sim.node_of("vip") == "a"
+
+
+def test_a_victim_without_a_grace_period_shuts_the_gate_until_it_is_gone(
+    full_node: FullNode,
+) -> None:
+    """Its room is there in a moment: an attempt before that, for which any event is good, fails."""
+    sim, server = full_node(small("v1", cpu=4))
+    server.hold("v1")
+    sim.schedule(VIP)
+    vip = fw.Pod(sim.pod("vip"))
+    victim = small("v1", uid=sim.pod("v1").metadata.uid, cpu=4, deleting=True).api
+    going = structs.replace(victim.metadata, deletion_grace_period_seconds=0)
+    sim.apply(fw.Pod(structs.replace(victim, metadata=going)))
+    assert not sim.scheduler._gate(vip, "").ok
+    sim.delete(victim)
+    sim.settle()
+    assert sim.node_of("vip") == "a"
+    assert len(sim.attempts) == 2
+
+
+def test_a_preemptor_is_gated_without_an_event(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its condition and the Events of its victims say what it waits for."""
+    with world(nodes=["a"], with_plugins=(*FIT, "DefaultPreemption")) as sim:
+        sim.apply(*map(small, ("v1", "v2", "v3", "v4")))
+        server = Server(sim, monkeypatch)
+        server.hold("v4")
+        sim.schedule(VIP)
+        assert sim.where("vip") == "gated"
+        assert [note.partition(":")[0] for note in notes(sim, "vip")] == ["FailedScheduling"]
+        server.let_go("v4")
+        assert sim.node_of("vip") == "a"
 
 
 def test_a_pod_is_not_forgotten_at_the_gate(full_node: FullNode) -> None:

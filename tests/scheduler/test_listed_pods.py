@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 from tests.api.go_protobuf import encode
 from tests.api.random_json import RandomJson
 
@@ -105,6 +106,45 @@ def test_a_list_leads_to_the_same_state_as_pods_one_by_one(seed: int, few: int) 
             assert without_zeros(state(other)) == without_zeros(state(one))
         else:
             assert set(state(other)["pods"]) <= set(uids)
+
+
+@settings(max_examples=30)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_a_list_leads_to_the_same_state_as_nodes_one_by_one(seed: int) -> None:
+    """Also if some were known, if label columns exist, and if pods came before their nodes."""
+    rng = random.Random(seed)
+    names = [f"n{number}" for number in range(rng.randint(1, 40))]
+    nodes = []
+    for name, made_up in zip(names, RandomJson(seed).objects("Node", len(names)), strict=True):
+        made_up["metadata"] |= {"name": name, "labels": {"zone": rng.choice("abc"), "host": name}}
+        made_up["metadata"].pop("namespace", None)
+        nodes.append(protobuf.decode(encode("Node", made_up), core.Node))
+        if rng.random() < 0.3:  # nodes with the same amounts
+            nodes[-1] = structs.replace(nodes[-1], status=nodes[0].status)
+    pods = listed(seed, 5)
+    known = rng.sample(nodes, rng.randint(0, len(nodes)))
+    with Simulation(keep_attempts=False) as one, Simulation(keep_attempts=False) as other:
+        for sim in (one, other):
+            for value in known:
+                sim.scheduler.handlers.put_node(structs.replace(value, status=core.NodeStatus()))
+            for pod in pods:
+                sim.scheduler.handlers.put_pod(pod)
+            table = sim.scheduler.cache.table
+            for key in ("zone", "host"):
+                table.label(key)
+            _ = table.resources.block.floats
+        other.scheduler.handlers.put_nodes(nodes)
+        for value in (value for value in nodes if value not in known):
+            one.scheduler.handlers.put_node(value)
+        for value in (value for value in nodes if value in known):
+            one.scheduler.handlers.put_node(value)
+        assert without_zeros(state(other)) == without_zeros(state(one))
+        assert labels_of(other) == labels_of(one)
+
+
+def labels_of(sim: Simulation) -> list[list[str | None]]:
+    columns = [sim.scheduler.cache.table.label(key) for key in ("zone", "host")]
+    return [[column.values[code] for code in column.codes.view] for column in columns]
 
 
 @settings(max_examples=30)

@@ -8,6 +8,7 @@ from mooring.api.apps import StatefulSet
 from mooring.api.core import ConfigMap, Namespace, Node, PersistentVolume, Pod
 from mooring.api.meta import Object
 from mooring.api.policy import PodDisruptionBudget
+from mooring.api.resource import ResourceClaim
 from mooring.client import paths
 from mooring.client.informer import UNFINISHED_PODS, Informers
 from mooring.framework.plugin import Base
@@ -89,3 +90,17 @@ def test_finished_pods_and_nodes_out_of_scope_are_not_asked_for() -> None:
         [node] = sim.scheduler.cache.nodes
         assert (node.name, [pod.name for pod in node.pods]) == ("n", ["busy"])
         assert len(asked) == 6
+
+
+def test_claims_are_listed_before_the_pods_that_name_them() -> None:
+    """Otherwise every pod is gated first, and asked again at every claim."""
+    with Simulation() as sim, ClientRig() as rig:
+        informers = Informers()
+        kinds = kinds_to_watch(plans("{}"))
+        add_informers(informers, rig.client, sim.scheduler.handlers, kinds)
+        rig.server.forbidden = {("list", ResourceClaim)}
+        rig.start(informers.run())
+        assert {"pods", "resourceclaims.resource.k8s.io"} == set(informers.unsynced())
+        rig.server.forbidden.clear()
+        rig.advance(30)
+        assert informers.all_synced

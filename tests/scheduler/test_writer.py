@@ -40,9 +40,10 @@ class Rig:
         self.congestion: list[bool] = []
         self.is_fenced = False
         self.fences = 0  # made
+        self.binds = BindsInProgress()
         self.writer = SchedulerWriter(
             ApiClient(self.server, fence=self._new_fence),
-            binds=BindsInProgress(),
+            binds=self.binds,
             on_conflict=self.conflicts.append,
             on_congestion=self.congestion.append,
         )
@@ -316,3 +317,19 @@ def test_reports_an_update_that_was_answered_with_garbage(body: bytes) -> None:
     rig.server.fail("*", Garbage(body))
     with pytest.raises(Garbled):
         rig.run(rig.writer.update(pod("p", uid="uid-p").api))
+
+
+def test_events_wait_for_binds_and_evictions(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = Rig()
+    seen: list[bool] = []
+    send = rig.server.send
+
+    async def watched(*given: Any, **more: Any) -> Any:
+        seen.append(rig.binds.any)
+        return await send(*given, **more)
+
+    monkeypatch.setattr(rig.server, "send", watched)
+    rig.run(rig.writer.bind(BINDING))
+    rig.run(rig.writer.delete_pod(pod("p", uid="uid-p")))
+    assert seen == [True, True]
+    assert not rig.binds.any

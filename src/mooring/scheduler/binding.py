@@ -47,6 +47,7 @@ class Assignment(msgspec.Struct, frozen=True):
     touched: int = 0  # the node's last external change that the decision knew of
     evaluated: int = 0  # number of evaluated nodes
     feasible: int = 0  # number of feasible nodes
+    entry: object | None = None  # that of the ledger
 
 
 class Refusal(msgspec.Struct, frozen=True):

@@ -24,7 +24,7 @@ CONGESTED: Final = "binds are waiting for the API server"
 
 
 class SchedulerWriter(Writer):
-    """Writes for one scheduler; `binds` counts the binds under way.
+    """Writes for one scheduler; `binds` counts those that Events wait for.
 
     `on_congestion` is called with True when too many binds are under way and with False when most
     have ended: deciding further pods would only fill memory.
@@ -57,6 +57,13 @@ class SchedulerWriter(Writer):
         finally:
             self._binds.end()
             self._count(-1)
+
+    async def delete_pod(self, pod: Pod) -> None:
+        self._binds.begin()
+        try:
+            await super().delete_pod(pod)
+        finally:
+            self._binds.end()
 
     async def node_of(self, pod: Pod) -> str:
         """The node that a pod has at the API server, or "". Raises `NotFound`."""

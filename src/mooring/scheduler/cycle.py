@@ -96,13 +96,15 @@ class Cycle:
         # Without Score plugins, the first feasible node is enough.
         self._takes_first = not (evaluator.plugins.scorers or has_opinions)
         self._looks_at_all = percentage_of_nodes_to_score is None and not self._takes_first
+        self.latest: Evaluation | None = None  # behind the latest decision, until nodes change
 
     async def decide(self, state: CycleState, pod: Pod, nodes: Nodes) -> Decision:
         if not len(nodes):
+            self.latest = None
             return Decision(NO_NODES, nominate="")
         is_timed = self._guard.record_plugins
         started = self._guard.timer() if is_timed else 0.0
-        evaluation = self._evaluator.begin(state, pod, nodes)
+        evaluation = self.latest = self._evaluator.begin(state, pod, nodes)
         if is_timed:
             self._runner.took("PreFilter", started, evaluation.outcome.status)
         decision = await self._decide(evaluation)

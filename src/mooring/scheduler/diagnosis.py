@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from mooring.extender.calling.caller import NAME as EXTENDER
 from mooring.framework.status import Code, Status
 from mooring.framework.verdicts import Verdicts
 
@@ -46,7 +47,7 @@ def of_verdicts(verdicts: Verdicts, restricted_by: Iterable[str] = ()) -> Diagno
     pending = set()
     for status, count in zip(verdicts.statuses, verdicts.counts(), strict=True):
         if count:
-            for reason in status.reasons:
+            for reason in _reasons(status):
                 reasons[reason] += count
             if status.plugin:
                 unschedulable.add(status.plugin)
@@ -58,12 +59,23 @@ def of_verdicts(verdicts: Verdicts, restricted_by: Iterable[str] = ()) -> Diagno
 def of_pre_filter(status: Status, nodes: int, restricted_by: Iterable[str] = ()) -> Diagnosis:
     """From a refusal at PreFilter, which holds for every node."""
     plugins = frozenset({status.plugin, *restricted_by} - {""})
-    return Diagnosis(nodes, {}, plugins, frozenset(), pre_filter_message=status.message)
+    message = status.message or ", ".join(_reasons(status))
+    return Diagnosis(nodes, {}, plugins, frozenset(), pre_filter_message=message)
 
 
 def of_refusal(status: Status) -> Diagnosis:
     """From a refusal of the chosen node at Reserve or Permit."""
     plugins = frozenset({status.plugin} - {""})
     pending = plugins if status.code is Code.PENDING else frozenset()
-    reasons = dict(Counter(status.reasons))
+    reasons = dict(Counter(_reasons(status)))
     return Diagnosis(1, reasons, plugins, pending)
+
+
+def _reasons(status: Status) -> tuple[str, ...]:
+    """The reasons of a refusal; the name of the plugin if it gave none.
+
+    Extenders may refuse without a reason; kube-scheduler does not mention that.
+    """
+    if status.reasons or not status.rejected or status.plugin in ("", EXTENDER):
+        return status.reasons
+    return (f'refused by plugin "{status.plugin}" without a reason',)

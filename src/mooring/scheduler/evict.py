@@ -7,9 +7,9 @@
                     +---> the pod is made active <-----------+    v
                           and chooses again                       the gate is open
 
-The preemptor is gated until the watch shows that its last victim is gone or terminating: otherwise
-each victim that goes would wake it, and it would find no room and choose further victims. In the
-end the event of a victim wakes it.
+The preemptor is gated until the watch shows that its last victim is gone or has a grace period to
+terminate: otherwise each victim that goes would wake it, and it would find no room and choose
+further victims. In the end the event of a victim wakes it.
 """
 
 from __future__ import annotations
@@ -47,15 +47,18 @@ class _Eviction:
         self.node_name = node_name
         self.plugin = plugin  # that chose them
         *self.others, self.last = victims
+        self.last_seen: Pod | None = self.last  # when it was last found to stay
         self.is_at_the_last = False  # the other victims are evicted
-        self.is_called_off = False  # the last was not bound yet and returns to the queue
 
     def is_over(self, cache: Cache) -> bool:
         """Whether the watch has shown that the last victim is gone or terminating."""
-        if self.is_called_off or not self.is_at_the_last:
-            return self.is_called_off
+        if not self.is_at_the_last:
+            return False
         last = cache.get_pod(self.last.uid)
-        return last is None or last.is_terminating
+        if last is None:
+            return True
+        # Without a grace period it goes at once, and its room is there with the next event of it.
+        return last.is_terminating and last.api.metadata.deletion_grace_period_seconds != 0
 
 
 class Evictor:
@@ -107,9 +110,18 @@ class Evictor:
 
     def shut(self) -> AbstractSet[str]:
         """The pods, by uid, that the gate refuses."""
-        for eviction in list(self._at_the_last.values()):
+        find = self._cache.get_pod
+        # Hundreds of evictions may be under way, and this is called for each victim that goes.
+        changed = [
+            (eviction, found)
+            for eviction in self._at_the_last.values()
+            if (found := find(eviction.last.uid)) is not eviction.last_seen
+        ]
+        for eviction, found in changed:
             if eviction.is_over(self._cache):
                 self._forget(eviction)
+            else:
+                eviction.last_seen = found
         return self._under_way.keys()
 
     def evict(self, preemptor: Pod, node_name: str, victims: tuple[Pod, ...], plugin: str) -> None:
@@ -198,7 +210,8 @@ class Evictor:
         note = f"Preempted by pod {preemptor.uid} on node {node_name}"
         if self._call_off(victim, eviction.plugin):
             note += " (in kube-scheduler memory)."
-            eviction.is_called_off |= victim is eviction.last
+            if victim is eviction.last:
+                self._forget(eviction)  # the victim returns to the queue: no watch shows its end
         elif not await self._delete(victim, preemptor):
             return
         extra = {"preemptor": preemptor.key, "victim": victim.key, "node": node_name}

@@ -105,6 +105,9 @@ class Handlers:
 
     @_in_turn
     def put_node(self, node: core.Node) -> None:
+        self._put_node(node)
+
+    def _put_node(self, node: core.Node) -> None:
         self._began = perf_counter()
         old = self._cache.put_node(node)
         if old is None:
@@ -112,6 +115,26 @@ class Handlers:
             return
         for event in node_update_events(old, node):
             self._move(event, old, node)
+
+    @_in_turn
+    def put_nodes(self, listed: list[core.Node]) -> None:
+        """Many at once, as `put_node` for each; those that are new are added together."""
+        began = perf_counter()
+        arrived: dict[str, core.Node] = {}
+        others: list[core.Node] = []
+        for node in listed:
+            name = node.metadata.name
+            if name in arrived or self._cache.has_node(name):
+                others.append(node)
+            else:
+                arrived[name] = node
+        self._cache.add_nodes(list(arrived.values()))
+        each = (perf_counter() - began) / max(len(arrived), 1)
+        for node in arrived.values():
+            self._began = perf_counter() - each
+            self._move(NODE_ADDED, None, node)
+        for node in others:
+            self._put_node(node)
 
     @_in_turn
     def remove_node(self, node: core.Node) -> None:

@@ -11,8 +11,8 @@ from mooring.cache.pods import Pod
 from mooring.decision.evaluator import PodEvaluator
 from mooring.extender.calling.caller import NAME as EXTENDER
 from mooring.framework import plugin as contract
-from mooring.framework._internal import InternalPlugin
-from mooring.framework.events import DEFAULT_WAKES_ON, ClusterEvent
+from mooring.framework._internal import InternalPlugin, gated_reads
+from mooring.framework.events import DEFAULT_WAKES_ON, Action, ClusterEvent
 from mooring.queue.hints import Registration, with_taint_fallback
 from mooring.runtime.commit import Committer
 from mooring.runtime.guard import Guard
@@ -21,6 +21,7 @@ from mooring.runtime.profile import Profile
 from mooring.runtime.runner import Runner
 from mooring.scheduler.binding import Binder
 from mooring.scheduler.cycle import Cycle
+from mooring.scheduler.watching import event_name
 
 
 class ProfileRuntime(msgspec.Struct, frozen=True):
@@ -44,6 +45,9 @@ def registrations(
         if not isinstance(plugin, contract.CAN_REFUSE):
             continue
         events = DEFAULT_WAKES_ON if plugin.wakes_on is None else plugin.wakes_on
+        if isinstance(plugin, InternalPlugin):
+            gated = gated_reads(type(plugin), plugin.feature_gates)
+            events += tuple(ClusterEvent(event_name(kind), Action.ALL) for kind in gated)
         own_hint = type(plugin).hint is not contract.Base.hint
         hint = partial(_ask_hint, guard, plugin) if own_hint else None
         found += [Registration(event, plugin.name, hint) for event in events]

@@ -53,6 +53,7 @@ from mooring.scheduler.extender_binds import ExtenderBinds, NodeOf
 from mooring.scheduler.failure import FailureHandler
 from mooring.scheduler.handlers import ASSIGNED_POD_DELETED, Handlers
 from mooring.scheduler.held import HeldPods
+from mooring.scheduler.ledger import AttemptLedger
 from mooring.scheduler.overruns import Overruns, Policy
 from mooring.scheduler.profiles import ProfileRuntime, asked_for_every_pod, registrations
 from mooring.scheduler.recheck import Recheck
@@ -89,8 +90,10 @@ class Scheduler:
     random numbers, `extenders` are those of the configuration; with `node_of` their binds are
     checked. Pass changes of the cluster to `handlers`, then `await run()`. With a `check_share`,
     that share of the decisions by class is evaluated again in full and compared. `feature_gates`
-    are those to enable.
+    are those to enable. A `ledger`, which may be set before the first attempt, is told of each.
     """
+
+    ledger: AttemptLedger | None = None
 
     def __init__(
         self,
@@ -153,7 +156,9 @@ class Scheduler:
 
         handles: dict[str, ProfileHandle] = {}
         profiles: dict[str, Profile] = {}
-        self.plans: list[ProfilePlan] = plan_profiles(config, Registry.discover(plugins))
+        self.plans: list[ProfilePlan] = plan_profiles(
+            config, Registry.discover(plugins), feature_gates
+        )
         for plan in self.plans:
             name = plan.scheduler_name
             handles[name] = ProfileHandle(
@@ -165,7 +170,7 @@ class Scheduler:
                 recorder=recorder,
                 waiting=self.waiting,
             )
-            profiles[name] = plan.build(handles[name], feature_gates)
+            profiles[name] = plan.build(handles[name])
         slow = asked_for_every_pod(profiles.values())
         if slow:
             log.info(
@@ -448,10 +453,15 @@ class Scheduler:
             self._on_attempt(Attempt(queued.pod, queued.attempts, decision))
         if not decision.status.ok:
             decision = self._without_loops(queued.pod, decision)
+            if self.ledger is not None:
+                self.ledger.decided(queued, decision, runtime.cycle.latest, took)
             # First, so that events from now on find the pod gated.
             self._make_room(queued.pod, decision)
             self._fail(runtime, queued, started, decision.status, decision)
             return
+        entry = None
+        if self.ledger is not None:
+            entry = self.ledger.decided(queued, decision, runtime.cycle.latest, took)
         node_name = decision.node_name
         pod = self.cache.assume(queued.pod, node_name)
         self.queue.nominator.delete(queued.pod)
@@ -464,13 +474,19 @@ class Scheduler:
             touched=self.cache.last_touch(node_name),
             evaluated=decision.evaluated,
             feasible=decision.found,
+            entry=entry,
         )
         refusal = self._reserve(runtime, assignment)
         if refusal is not None:
+            self._ended(assignment, refusal.status)
             self._fail(runtime, queued, started, refusal.status, refusal)
             return
         self._activate(state)
         self._spawn(self._bind(runtime, assignment))
+
+    def _ended(self, assignment: Assignment, status: Status) -> None:
+        if self.ledger is not None and assignment.entry is not None:
+            self.ledger.ended(assignment.entry, status, self.guard.timer() - assignment.started)
 
     def _make_room(self, pod: Pod, decision: Decision) -> None:
         after = decision.after
@@ -536,7 +552,9 @@ class Scheduler:
         self._evictor.forget(pod.uid)
         if self.overruns.is_active:
             self.overruns.forget(pod.uid)
-        self._count(runtime, assignment.started, "scheduled")
+        took = self._count(runtime, assignment.started, "scheduled")
+        if assignment.entry is not None and self.ledger is not None:
+            self.ledger.ended(assignment.entry, OK, took)
         self._counts.bound(queued, self._clock.now())
         node = assignment.node_name
         if log.isEnabledFor(logging.INFO):
@@ -555,6 +573,7 @@ class Scheduler:
     ) -> None:
         runtime.binder.undo(assignment)
         queued, status = assignment.queued, refusal.status
+        self._ended(assignment, status)
         freed = assignment.pod
         if status.rejected:
             # After the pod is back in the queue, so that its own departure does not wake it.
@@ -586,11 +605,16 @@ class Scheduler:
             handle(queued, status, found, "", told, is_moot=is_moot, penalty=penalty)
 
     def _fail_trial(self, runtime: ProfileRuntime, queued: QueuedPod, status: Status) -> None:
-        self._fail(runtime, queued, self.guard.timer(), status, Decision(status, nominate=""))
+        decision = Decision(status, nominate="")
+        if self.ledger is not None:
+            self.ledger.decided(queued, decision, None, 0.0)
+        self._fail(runtime, queued, self.guard.timer(), status, decision)
 
-    def _count(self, runtime: ProfileRuntime, started: float, result: str) -> None:
+    def _count(self, runtime: ProfileRuntime, started: float, result: str) -> float:
+        """Count an attempt that has ended; how many seconds it took."""
         took = self.guard.timer() - started
         self._counts.ended(runtime.profile.scheduler_name, result, took)
+        return took
 
     def _activate(self, state: CycleState) -> None:
         if state.pods_to_activate:
