@@ -90,3 +90,25 @@ def test_refuses_the_bindings_an_api_server_refuses(
 def test_does_not_bind_a_pod_that_is_gone() -> None:
     with pytest.raises(ApiError, match='pods "p" not found'):
         asyncio.run(LocalCluster().bind(binding(pod("p"), "n")))
+
+
+def test_results_are_cached_as_in_production() -> None:
+    asked: list[str] = []
+
+    class Counted(fw.Plugin[fw.Args], fw.Score):
+        name = "Counted"
+        depends_on = fw.NODE
+
+        def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+            asked.append(node.name)
+            return 1
+
+    config = """
+        apiVersion: kubescheduler.config.k8s.io/v1
+        kind: KubeSchedulerConfiguration
+        profiles: [{plugins: {multiPoint: {enabled: [{name: Counted}]}}}]
+        """
+    with Simulation(plugins=[Counted], config=config) as sim:
+        sim.apply(*(node(f"n{number}", cpu="8") for number in range(5)))
+        sim.schedule(*(pod(f"p{number}", cpu="1") for number in range(10)))
+    assert len(asked) == 10  # for the first two pods: results are kept from the second on

@@ -7,7 +7,8 @@ resource that is short somewhere, how many more would fit with one unit more of 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final
 
 import msgspec
@@ -17,6 +18,7 @@ from mooring.api import core
 from mooring.api.meta import ResourceList
 from mooring.api.quantity import Quantity, parse_quantity
 from mooring.api.requests import EPHEMERAL_STORAGE, MEMORY
+from mooring.api.resource import ResourceClaimTemplate
 from mooring.cache.pods import Pod
 from mooring.errors import ConfigError, Problem
 from mooring.framework.plugin import QueueSort
@@ -36,9 +38,13 @@ _UNITS: Final = {MEMORY: "1Gi", EPHEMERAL_STORAGE: "1Gi"}  # of others: 1
 
 
 class Demand(msgspec.Struct, frozen=True, kw_only=True):
-    """The pods that are to fit: `shapes` in the proportions of `mix`, `most` of them at most."""
+    """The pods that are to fit: `shapes` in the proportions of `mix`, `most` of them at most.
+
+    `templates` of claims that they name are added to those of the snapshot.
+    """
 
     shapes: tuple[core.Pod, ...]
+    templates: tuple[ResourceClaimTemplate, ...] = ()
     mix: tuple[int, ...] = ()
     most: int | None = None
     gains: bool = True
@@ -58,6 +64,7 @@ def capacity(
         bound = [pod for pod in snapshot.cluster.pods if pod.spec.node_name]
         # Pods that wait already would take the room first, or never: they are not asked about.
         load(sim, structs.replace(snapshot.cluster, pods=tuple(bound)))
+        sim.apply(*demand.templates)
         waiting = sum(
             1
             for pod in snapshot.cluster.pods
@@ -99,7 +106,8 @@ class Filling:
                 text = f"no profile for {shape.spec.scheduler_name}; there are: {known}"
                 problems.append(Problem(f"{shape.metadata.name}: schedulerName", text))
                 continue
-            gate = runtime.runner.pre_enqueue(Pod(shape))
+            with _claimed(self.sim, Pod(shape)) as pod:
+                gate = runtime.runner.pre_enqueue(pod)
             if not gate.ok:
                 problems.append(Problem(shape.metadata.name, gate.message))
         if problems:
@@ -191,11 +199,21 @@ def _answer(
 def _refusals(sim: Simulation, pod: Pod) -> tuple[list[Refused], str]:
     """Why each node refuses another pod, and kube-scheduler's sentence."""
     runtime, nodes = sim.scheduler.runtimes[pod.scheduler_name], sim.scheduler.cache.nodes
-    verdicts = verdicts_on(runtime, pod, nodes)
+    with _claimed(sim, pod) as claimed:
+        verdicts = verdicts_on(runtime, claimed, nodes)
     if isinstance(verdicts, Status):
         all_nodes = Refused(plugin=verdicts.plugin, reasons=verdicts.reasons, nodes=len(nodes))
         return [all_nodes], diagnoses.of_pre_filter(verdicts, len(nodes)).message
     return groups(pod, nodes, verdicts), diagnoses.of_verdicts(verdicts).message
+
+
+@contextmanager
+def _claimed(sim: Simulation, pod: Pod) -> Iterator[Pod]:
+    """Inside, the pod has the claims that templates make for it."""
+    api, claims = sim.cluster.with_claims(pod.api)
+    sim.apply(*claims)
+    yield Pod(api) if claims else pod
+    sim.delete(*claims)
 
 
 def _bottlenecks(refused: Sequence[Refused]) -> dict[str, int]:

@@ -17,6 +17,7 @@ from mooring.api.frozen import FrozenDict
 from mooring.api.wellknown import HOSTNAME
 from mooring.cache.pods import Pod
 from mooring.errors import ConfigError, Problem
+from mooring.lens.added_node import slices_like
 from mooring.lens.snapshot import ClusterState
 from mooring.preemption.budgets import DisruptionBudgets
 from mooring.simulator.workloads import Scaling, scaled, unscheduled
@@ -153,11 +154,14 @@ def _with_nodes(cluster: ClusterState, changes: ClusterChanges) -> ClusterState:
         for name in names
         for one in csi
     )
+    local = [one for one in cluster.resourceslices if one.spec.node_name == model.metadata.name]
+    slices = tuple(one for name in names for one in slices_like(local, name))
     return structs.replace(
         cluster,
         nodes=(*cluster.nodes, *nodes),
         pods=(*cluster.pods, *pods),
         csinodes=(*cluster.csinodes, *csinodes),
+        resourceslices=(*cluster.resourceslices, *slices),
     )
 
 

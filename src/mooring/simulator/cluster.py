@@ -16,10 +16,12 @@ from msgspec import structs
 
 from mooring.api import core
 from mooring.api.meta import Condition, Object
+from mooring.api.resource import ResourceClaim, ResourceClaimTemplate
 from mooring.cache.node import Node
 from mooring.cache.pods import Pod
 from mooring.client.errors import ConflictError, NotFound
 from mooring.scheduler.handlers import Handlers
+from mooring.simulator.claim_templates import claim_names, left_of, with_claims
 from mooring.simulator.object_writes import O, ObjectWrites
 
 AnyObject = Any  # any struct of mooring.api with metadata, or a Pod or Node view of one
@@ -80,6 +82,9 @@ class LocalCluster(ObjectWrites):
         """Create or replace objects: API structs, or what `mooring.testing` builds."""
         for given in objects:
             value = self._stored(given.api if isinstance(given, Pod | Node) else given)
+            if isinstance(value, core.Pod) and value.spec.resource_claims:
+                value, claims = self.with_claims(value)
+                self.apply(*claims)
             self._objects[_key(value)] = value
             for handlers in self._watchers:
                 _tell_put(handlers, value)
@@ -94,6 +99,12 @@ class LocalCluster(ObjectWrites):
             if known is not None:
                 for handlers in self._watchers:
                     _tell_remove(handlers, known)
+                if isinstance(known, core.Pod):
+                    self._release_claims(known)
+
+    def with_claims(self, pod: core.Pod) -> tuple[core.Pod, list[ResourceClaim]]:
+        """A pod with the claims that templates make for it, and those claims."""
+        return with_claims(pod, lambda name: self.find(ResourceClaimTemplate, name, pod.namespace))
 
     # --- framework.Client ----------------------------------------------------------------------
 
@@ -141,6 +152,7 @@ class LocalCluster(ObjectWrites):
         loop = asyncio.get_running_loop()
         for handlers in self._watchers:
             loop.call_soon(_tell_remove, handlers, known)
+        loop.call_soon(self._release_claims, known)
 
     async def update(self, value: Object) -> None:
         known = self._objects.get(_key(value))
@@ -183,6 +195,16 @@ class LocalCluster(ObjectWrites):
         if not isinstance(found, core.Pod):
             raise NotFound(f'pods "{name}" not found', code=404, reason="NotFound")
         return found
+
+    def _release_claims(self, pod: core.Pod) -> None:
+        """As the resourceclaim controller does it when a pod is gone."""
+        for name in claim_names(pod):
+            claim = self.find(ResourceClaim, name, pod.namespace)
+            left = left_of(claim, pod.uid.__eq__) if claim is not None else None
+            if claim is not None and left is None:
+                self.delete(claim)
+            elif left is not None and left is not claim:
+                self.apply(left)
 
     def _stored(self, value: Any) -> Any:
         """As an API server stores it: with uid, resourceVersion and the default namespace."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -24,6 +24,7 @@ from mooring.lens.snapshot import ClusterState, Snapshot
 from mooring.lens.writing import without_plain_volumes
 from mooring.runtime.registry import Registry
 from mooring.simulator.changes import BudgetBreach, ClusterChanges, changed, follows_node, recreated
+from mooring.simulator.claim_templates import released
 from mooring.simulator.cluster import LocalCluster
 from mooring.simulator.measures import ResourceUse, measured
 from mooring.simulator.simulation import Simulation
@@ -34,8 +35,8 @@ from mooring.simulator.workloads import unscheduled
 _LONGEST: Final = 120  # virtual seconds for backoff and preemption
 _PREEMPTIONS: Final = 10  # rounds in which victims look for another node
 
-OnBound = Callable[[int], None]
-"""Called with the number of pods bound so far."""
+OnBound = Callable[[int, int], None]
+"""Called with the pods bound so far, and those that are to be bound; 0: not known."""
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,6 +74,7 @@ class ImaginedCluster(LocalCluster):
     def __init__(self, on_bound: OnBound | None = None) -> None:
         super().__init__()
         self.victims: list[core.Pod] = []
+        self.to_place: int = 0  # pods; 0: not known
         self._on_bound = on_bound
 
     async def delete_pod(self, pod: Pod) -> None:
@@ -82,7 +84,7 @@ class ImaginedCluster(LocalCluster):
     async def bind(self, binding: core.Binding) -> None:
         await super().bind(binding)
         if self._on_bound is not None and len(self.bindings) % 100 == 0:
-            self._on_bound(len(self.bindings))
+            self._on_bound(len(self.bindings), self.to_place)
 
 
 def configuration(
@@ -139,9 +141,10 @@ def imagine(snapshot: Snapshot, run: Run, on_bound: OnBound | None = None) -> Ru
     with sim:
         watched = watch(sim.scheduler, run.watched)
         load(sim, after.cluster, reschedule=run.reschedule)
+        cluster.to_place = sum(not pod.spec.node_name for pod in cluster.pods())
         finish(sim)
         victims = _settle_victims(sim, cluster)
-        pods = [pod for pod in map(Pod, cluster.pods()) if not pod.is_finished]
+        pods = [pod for pod in _known_pods(sim) if not pod.is_finished]
         return RunOutcome(
             placements={pod.key: pod.node_name for pod in pods},
             waiting=_waiting(sim, pods),
@@ -159,18 +162,31 @@ def imagine(snapshot: Snapshot, run: Run, on_bound: OnBound | None = None) -> Ru
 
 def load(sim: Simulation, cluster: ClusterState, *, reschedule: bool = False) -> None:
     """Put the objects of a snapshot into a simulation; pods without a node in order of creation."""
+    moving = {
+        pod.uid
+        for pod in cluster.pods
+        if reschedule and pod.spec.node_name and not follows_node(pod)
+    }
+    cluster = released(cluster, moving)
     sim.apply(*cluster.nodes, *cluster.other_objects())
     stay: list[core.Pod] = []
     come: list[core.Pod] = []
     for pod in cluster.pods:
-        if reschedule and pod.spec.node_name and not follows_node(pod):
-            come.append(unscheduled(pod))
+        if pod.uid in moving:
+            come.append(_with_claims_of(pod, unscheduled(pod)))
         else:
             (stay if pod.spec.node_name else come).append(pod)
     come = [structs.replace(pod, spec=without_plain_volumes(pod.spec)) for pod in come]
     come.sort(key=lambda pod: pod.metadata.creation_timestamp or "9")
     sim.apply(*stay)
     sim.apply(*come)
+
+
+def _with_claims_of(pod: core.Pod, again: core.Pod) -> core.Pod:
+    """The pod keeps the claims that were made for it."""
+    claims = pod.status.resource_claim_statuses
+    status = structs.replace(again.status, resource_claim_statuses=claims)
+    return structs.replace(again, status=status) if claims else again
 
 
 def finish(sim: Simulation) -> None:
@@ -199,6 +215,12 @@ def _settle_victims(sim: Simulation, cluster: ImaginedCluster) -> list[core.Pod]
         sim.apply(*again)
         finish(sim)
     return all_victims + cluster.victims
+
+
+def _known_pods(sim: Simulation) -> Iterator[Pod]:
+    """All pods; those with a node as the scheduler knows them, for their requests are counted."""
+    cache = sim.scheduler.cache
+    return (cache.get_pod(pod.uid) or Pod(pod) for pod in sim.cluster.pods())
 
 
 def _waiting(sim: Simulation, pods: Iterable[Pod]) -> dict[str, Waiting]:

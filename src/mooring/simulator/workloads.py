@@ -17,7 +17,7 @@ from msgspec import structs
 from mooring.api import codec, core
 from mooring.api.frozen import FrozenDict
 from mooring.api.meta import ObjectMeta, OwnerReference
-from mooring.errors import ConfigError, Problem
+from mooring.errors import ConfigError, Problem, UsageError
 from mooring.lens.completing import completed_pod, identified
 from mooring.lens.snapshot import ClusterState
 
@@ -63,7 +63,7 @@ def parse_scaling(text: str) -> Scaling:
     if found is None or kind is None:
         known = "deploy, rs, sts, rc or job"
         expected = f"expected [NAMESPACE/]KIND/NAME=REPLICAS with {known}, got {text!r}"
-        raise ConfigError([Problem("--scale", expected)])
+        raise UsageError([Problem("--scale", expected)])
     return Scaling(kind, found[3], int(found[4]), found[1] or "default")
 
 

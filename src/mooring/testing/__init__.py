@@ -8,6 +8,14 @@ from mooring.simulator.simulation import Simulation
 from mooring.testing.build import StubHandle, build, prepare
 from mooring.testing.builders import node, nodes, pod
 from mooring.testing.checks import Check, Examples, check_plugin, plugin_checks
+from mooring.testing.devices import (
+    device,
+    device_class,
+    device_request,
+    resource_claim,
+    resource_claim_template,
+    resource_slice,
+)
 
 __all__ = [
     "Check",
@@ -16,9 +24,15 @@ __all__ = [
     "StubHandle",
     "build",
     "check_plugin",
+    "device",
+    "device_class",
+    "device_request",
     "node",
     "nodes",
     "plugin_checks",
     "pod",
     "prepare",
+    "resource_claim",
+    "resource_claim_template",
+    "resource_slice",
 ]

@@ -7,6 +7,7 @@ stays. A check is fast, so a few hundred attempts are cheap.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Final, TypeVar
 
 import msgspec
@@ -26,12 +27,23 @@ _KEEP: Final = frozenset({"name", "namespace", "uid"})  # messages name objects 
 def smallest(case: Case, fault: Fault, ask: Callable[[Case], Fault | None]) -> Fault:
     """The fault in the smallest case found with a fault of this kind, and a text of the case."""
     kind, seed = type(fault), case.seed // 1_000
-    left, attempts = MAX_QUESTIONS, _smaller(case)
-    while left > 0 and (smaller := next(attempts, None)) is not None:
+    left, place, is_smaller = MAX_QUESTIONS, 0, False
+    attempts = _smaller(case)
+    while left > 0:
+        smaller = next(attempts, None)
+        if smaller is None:
+            if not is_smaller:
+                break
+            attempts, place, is_smaller = _smaller(case), 0, False  # once more from the beginning
+            continue
         left -= 1
         found = ask(smaller)
         if type(found) is kind:
-            case, fault, attempts = smaller, found, _smaller(smaller)
+            # Steps that lost the fault before will mostly lose it again: go on with the next.
+            case, fault, is_smaller = smaller, found, True
+            attempts = islice(_smaller(case), place, None)
+        else:
+            place += 1
     shown = kind(f"{fault}\n{_describe(case)}\n  (from seed {seed})")
     shown.__cause__ = fault.__cause__
     return shown

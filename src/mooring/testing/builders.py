@@ -51,6 +51,8 @@ def pod(
     affinity: Mapping[str, Any] | None = None,
     spread: Mapping[str, int] | None = None,
     gates: Iterable[str] = (),
+    claims: Iterable[str] = (),
+    claim_templates: Iterable[str] = (),
     phase: str = "Pending",
     deleting: bool = False,
     spec: Mapping[str, Any] | None = None,
@@ -59,8 +61,9 @@ def pod(
 
     `on` is the node it is bound to. `ports` are host ports: 8080, "8080/UDP" or "10.0.0.1:8080".
     `tolerates` takes "key", "key=value" and both with ":Effect"; "" tolerates everything. `spread`
-    maps a topology ("zone", "host", or a label key) to the allowed skew. `spec` is merged into the
-    pod's spec, in the form of YAML.
+    maps a topology ("zone", "host", or a label key) to the allowed skew. `claims` and
+    `claim_templates` are the names of ResourceClaims and of templates for them. `spec` is merged
+    into the pod's spec, in the form of YAML.
     """
     asked = {"cpu": cpu, "memory": memory, **(requests or {})}
     resources = {"requests": {key: value for key, value in asked.items() if value is not None}}
@@ -74,7 +77,7 @@ def pod(
         "containers": containers,
         "schedulerName": scheduler,
         "nodeName": on,
-        "tolerations": [_toleration(text) for text in tolerates],
+        "tolerations": [toleration(text) for text in tolerates],
         "schedulingGates": [{"name": gate} for gate in gates],
         "topologySpreadConstraints": [
             {
@@ -92,6 +95,10 @@ def pod(
         full["nodeSelector"] = dict(node_selector)
     if affinity is not None:
         full["affinity"] = affinity
+    entries = [{"name": one, "resourceClaimName": one} for one in claims]
+    entries += [{"name": one, "resourceClaimTemplateName": one} for one in claim_templates]
+    if entries:
+        full["resourceClaims"] = entries
     full.update(spec or {})
     metadata: dict[str, Any] = {
         "name": name,
@@ -181,7 +188,8 @@ def _port(text: int | str) -> dict[str, Any]:
     }
 
 
-def _toleration(text: str) -> dict[str, str]:
+def toleration(text: str) -> dict[str, str]:
+    """Of "key", "key=value", both with ":Effect"; "" tolerates everything."""
     rest, _, effect = text.partition(":")
     key, equals, value = rest.partition("=")
     operator = "Equal" if equals else "Exists"

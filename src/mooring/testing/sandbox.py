@@ -112,15 +112,26 @@ class Sandbox:
     def delete(self, kind: str, key: str, **options: Any) -> None:
         """Delete an object, gracefully if it is a pod: `delete("deployment", "web")`."""
         options.setdefault("propagation", "Background")
-        self.cluster.verbs.delete(*_find(kind, key), **options)
+        self.cluster.verbs.delete(*self._find(kind, key), **options)
 
     def get(self, kind: str, key: str) -> Object:
         """One object, as JSON: `get("deployment", "web")["status"]`."""
-        return self.cluster.verbs.get(*_find(kind, key))
+        return self.cluster.verbs.get(*self._find(kind, key))
 
     def all(self, kind: str, namespace: str = "") -> list[Object]:
         """All objects of a kind, by name."""
-        return [item.decoded() for item in self.cluster.store.list(find_resource(kind), namespace)]
+        of = self._resource(kind)
+        return [
+            self.cluster.verbs.get(of, item.namespace, item.name)
+            for item in self.cluster.store.list(of, namespace)
+        ]
+
+    def _resource(self, kind: str) -> Resource:
+        return find_resource(kind, self.cluster.verbs.custom.resources)
+
+    def _find(self, kind: str, key: str) -> tuple[Resource, str, str]:
+        of = self._resource(kind)
+        return (of, *_split(key)) if of.namespaced else (of, "", key)
 
     def start_scheduler(
         self,
@@ -290,11 +301,6 @@ class Sandbox:
 def _split(key: str) -> tuple[str, str]:
     namespace, _, name = key.rpartition("/")
     return namespace or "default", name
-
-
-def _find(kind: str, key: str) -> tuple[Resource, str, str]:
-    of = find_resource(kind)
-    return (of, *_split(key)) if of.namespaced else (of, "", key)
 
 
 def _seen(value: Object) -> SeenEvent:
