@@ -24,9 +24,8 @@ from mooring.queue.hints import DeclinedHint
 from mooring.runtime.registry import Registry
 from mooring.testing import node, pod
 
-# Of those that can refuse a pod these have nothing to add: the first refuses none, the other says
-# all there is in its reason.
-SAY_NO_MORE = {"DefaultPreemption", "DynamicResources"}
+# Of those that can refuse a pod this one has nothing to add: it refuses none.
+SAY_NO_MORE = {"DefaultPreemption"}
 
 
 def test_all_of_our_plugins_that_refuse_pods_can_say_more() -> None:

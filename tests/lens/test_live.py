@@ -8,31 +8,44 @@ from typing import Any
 
 import pytest
 
+from mooring import config as cfg
+from mooring.api import codec
+from mooring.api.scheduling import PriorityClass
 from mooring.client.component import Component
 from mooring.client.lease import Election
 from mooring.cluster.embedded import RunningScheduler
-from mooring.lens import live
+from mooring.framework import PostFilter, Status
+from mooring.lens import live, live_explanations
+from mooring.lens.explainer import Explainer
+from mooring.lens.explanation import plain
 from mooring.lens.live import LiveLens
+from mooring.lens.live_explanations import NO_PREEMPTION, ExplanationQuery
 from mooring.lens.reading import snapshot_of
 from mooring.lens.slices import STANDING_BY, Busy
 from mooring.lens.snapshot import Snapshot
+from mooring.lens.stepwise import StepwisePostFilter
 from mooring.observe.metrics import Metrics
 from mooring.scheduler.connected import ConnectedScheduler
 from mooring.testing import node, pod
 from mooring.testing.sandbox import Sandbox
 
 
-def started(*objects: Any, **options: Any) -> tuple[Sandbox, RunningScheduler]:
+def started(
+    *objects: Any, record_size: int = 0, **options: Any
+) -> tuple[Sandbox, RunningScheduler]:
     sandbox = Sandbox(controllers=False, kubelets=False, **options)
     sandbox.apply(*objects)
-    running = sandbox.start_scheduler()
+    running = sandbox.start_scheduler(record_size=record_size)
     sandbox.advance(1)
     return sandbox, running
 
 
 def explain(sandbox: Sandbox, lens: LiveLens, key: str, **options: Any) -> Any:
-    found = sandbox.loop.create_task(lens.explain(key, **options))
-    sandbox.advance(1)
+    found = sandbox.loop.create_task(lens.explain(key, ExplanationQuery(**options)))
+    for _ in range(100):  # on a busy machine an explanation takes longer, and the pause after it
+        sandbox.advance(1)
+        if found.done():
+            break
     body = found.result()
     return None if body is None else json.loads(body)
 
@@ -61,12 +74,117 @@ def test_a_refused_pod_is_explained_by_groups_of_nodes_and_the_queue() -> None:
         assert found["format"] == "mooring-explanation"
         groups = {group["said"]["plugin"]: group["nodes"] for group in found["groups"]}
         assert groups == {"NodeResourcesFit": 2, "TaintToleration": 1}
-        assert sandbox.why("big").startswith(found["message"])  # and says more, of preemption
+        assert sandbox.why("big") == found["message"]
         assert (found["queue"]["queue"], found["queue"]["attempts"]) == ("unschedulable", 1)
         assert found.get("remedies") is None
-        assert live.NO_PREEMPTION in found["notes"]
+        assert found["preemption"]["helps"] is False
+        assert found["notes"] == []
         assert found["replica"]["leader"] is True
-        assert explain(sandbox, running.lens, "default/nobody") is None
+        brief = explain(sandbox, running.lens, "default/big", preemption=False)
+        assert brief["preemption"] is None
+        assert brief["notes"] == [NO_PREEMPTION]
+        assert sandbox.why("big").startswith(brief["message"])
+        assert explain(sandbox, running.lens, "default/absent") is None
+
+
+def crowded(count: int) -> list[Any]:
+    """Nodes that are full, and a pod more important than most that is not tried yet."""
+    classes = [
+        codec.convert({"metadata": {"name": f"c{value}"}, "value": value}, PriorityClass)
+        for value in range(10)
+    ]
+    nodes = [node(f"n{number:02}", cpu=4) for number in range(count)]
+    pods = [
+        pod(f"p{number:02}-{half}", cpu=2, on=f"n{number:02}", spec=_of_class(7 * number + half))
+        for number in range(count)
+        for half in range(2)
+    ]
+    vip = pod("vip", cpu=3, gates=["wait"], spec=_of_class(9))
+    return [*classes, *nodes, *pods, vip]
+
+
+def _of_class(number: int) -> dict[str, Any]:
+    return {"priorityClassName": f"c{number % 10}"}
+
+
+@pytest.mark.parametrize("count", [live_explanations.AT_ONCE, 60])
+def test_evictions_are_tried_out_on_every_node(count: int) -> None:
+    """Also where that takes several turns; the answer is that of a snapshot."""
+    sandbox, running = started(*crowded(count))
+    with sandbox:
+        found = explain(sandbox, running.lens, "default/vip")
+        snapshot = take(sandbox, running.lens)
+        (vip,) = (one for one in snapshot.cluster.pods if one.name == "vip")
+        offline = plain(Explainer(snapshot).explain(vip))
+        assert found["preemption"]["helps"]
+        for field in ("node", "message", "decidedBy", "count"):
+            assert found["preemption"][field] == offline["preemption"][field], field
+        assert found["message"] == offline["message"]
+        assert bool(found["notes"]) == (count > live_explanations.AT_ONCE)
+        if found["notes"]:
+            assert f"tried out on {count} nodes" in found["notes"][0]
+
+
+def test_decisions_are_made_between_the_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    sandbox, running = started(*crowded(60))
+    with sandbox:
+        steps: list[int] = []
+        step = StepwisePostFilter.step
+
+        def watched(self: StepwisePostFilter, evaluation: Any) -> bool:
+            more = step(self, evaluation)
+            steps.append(self.untried)
+            return more
+
+        monkeypatch.setattr(StepwisePostFilter, "step", watched)
+        asked = sandbox.loop.create_task(running.lens.explain("default/vip"))
+        while not steps:
+            sandbox.advance(0.001)
+        assert not asked.done()
+        sandbox.apply(node("n99", cpu=4), pod("quick", cpu=1))
+        sandbox.advance(0.01)
+        assert sandbox.node_of("quick") == "n99"
+        sandbox.advance(30)
+        found = json.loads(asked.result() or b"")
+        assert found["feasible"] == 1  # on the new node
+        assert len(steps) < 60
+
+
+def test_a_search_that_would_begin_with_a_long_step_is_left_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """To count the pods below a priority takes long in a large cluster; an attempt has done so."""
+    monkeypatch.setattr(live_explanations, "_FEW_PODS", 10)
+    sandbox, running = started(*crowded(60), pod("tried", cpu=3))
+    with sandbox:
+        assert explain(sandbox, running.lens, "default/vip")["notes"] == [NO_PREEMPTION]
+        assert explain(sandbox, running.lens, "default/tried")["preemption"] is not None
+
+
+class Watching(PostFilter):
+    """A plugin of a user that counts its calls."""
+
+    name = "Watching"
+    wakes_on = ()
+    calls = 0
+
+    def post_filter(self, state: Any, pod: Any, nodes: Any, verdicts: Any) -> Status:
+        type(self).calls += 1
+        return Status.unschedulable("seen")
+
+
+def test_post_filter_of_a_user_is_called_in_attempts_alone() -> None:
+    enabled = "plugins: {multiPoint: {enabled: [{name: Watching}]}}"
+    config = f"{{apiVersion: {cfg.API_VERSION}, kind: {cfg.KIND}, profiles: [{{{enabled}}}]}}"
+    with Sandbox(controllers=False, kubelets=False) as sandbox:
+        sandbox.apply(node("a", cpu=1), pod("big", cpu=2))
+        running = sandbox.start_scheduler(cfg.load_text(config), [Watching])
+        sandbox.advance(1)
+        before = Watching.calls
+        assert before > 0
+        found = explain(sandbox, running.lens, "default/big")
+        assert found["notes"] == [NO_PREEMPTION]
+        assert Watching.calls == before
 
 
 def test_a_bound_pod_is_explained_and_stays_where_it_is() -> None:

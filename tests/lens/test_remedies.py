@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from msgspec import structs
@@ -64,7 +64,13 @@ def merged(value: Any, patch: Any) -> Any:
 
 def patched(state: ClusterState, pod: Pod, remedy: Remedy) -> tuple[ClusterState, Pod]:
     """The cluster with the patches of a remedy, as kubectl would make them."""
-    for patch in (one for edit in remedy.edits for one in edit.patches):
+    return with_patches(state, pod, (one for edit in remedy.edits for one in edit.patches))
+
+
+def with_patches(
+    state: ClusterState, pod: Pod, patches: Iterable[ObjectPatch]
+) -> tuple[ClusterState, Pod]:
+    for patch in patches:
         if (patch.kind, patch.namespace, patch.name) == ("Pod", pod.namespace, pod.name):
             fields = merged(codec.to_builtins(pod.api), patch.patch)
             pod = Pod(codec.convert(fields, core.Pod))

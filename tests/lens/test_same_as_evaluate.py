@@ -19,6 +19,7 @@ from mooring.errors import ConfigError
 from mooring.lens.explanation import Explanation
 from mooring.lens.groups import Grouping
 from mooring.lens.private import PrivateCluster, sorted_by_name
+from mooring.simulator.claims import allocating, assume_in_flight
 from mooring.simulator.evaluate import Evaluator
 from mooring.simulator.scenario import Scenario, read_scenarios
 
@@ -108,6 +109,7 @@ def test_says_what_was_recorded(family: str) -> None:
     for scenario, result in scenarios(family):
         plan = evaluator.trial(scenario)._plan
         private = PrivateCluster(plan, sorted_by_name(scenario.cluster))
+        assume_in_flight(allocating(private.profile), scenario.in_flight, private.cache.objects)
         pod = Pod(scenario.pod)
         if pod.node_name:
             continue  # explained as if it were on no node

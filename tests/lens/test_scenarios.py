@@ -31,8 +31,11 @@ def test_1_shortage() -> None:
     (fact,) = group.said.facts
     assert fact.missing is not None
     assert (fact.missing.least, fact.missing.most, fact.offers) == ("1", "2", "1")
+    assert fact.text == "asks 2 cpu, none of these offers more than 1; short by 1 to 2"
     short = [answer.refusals[0].facts[0].missing for answer in found.asked]
     assert [span.least for span in short if span is not None] == ["1", "1500m", "2"]
+    on_b = found.asked[1].refusals[0].facts[0].text
+    assert on_b == "asks 2 cpu, offers 0.5: short by 1.5"
     assert texts(found) == [
         "ask for 1 cpu or less",
         "free 1 cpu on a, e.g. move default/ua",
@@ -189,7 +192,7 @@ def test_9_typo() -> None:
     assert remedy(found, "change").examples == ("a", "b")
 
 
-def test_10_nobody_offers_it() -> None:
+def test_10_no_node_offers_it() -> None:
     found = explained(
         pod("train", requests={"example.com/gpu": 1}),
         [node("a"), node("b")],

@@ -21,12 +21,14 @@ from mooring.errors import ConfigError, Problem
 from mooring.framework.explaining import listed
 from mooring.framework.plugin import Base, PostFilter
 from mooring.lens import explanation as told
+from mooring.lens.columns import Matrix, matrix_of
+from mooring.lens.configurations import Configurations
 from mooring.lens.explanation import Explanation
 from mooring.lens.inspect import unbound
 from mooring.lens.private import PrivateCluster
 from mooring.lens.remedies import remedies_for
 from mooring.lens.snapshot import Snapshot
-from mooring.runtime.profile import ProfilePlan, plan_profiles
+from mooring.runtime.profile import ProfilePlan
 from mooring.runtime.registry import Registry
 from mooring.scheduler.sampling import nodes_to_find
 
@@ -55,7 +57,8 @@ class Explainer:
             urls = listed(extender.url_prefix for extender in config.extenders)
             self._notes.append(f"extenders are not asked: {urls}")
         self._is_partial = bool(unknown or config.extenders)
-        self._plans = {plan.scheduler_name: plan for plan in plan_profiles(config, registry)}
+        self._configurations = Configurations(config, registry)
+        self._plans = self._configurations.plans
         self._copies: dict[str, PrivateCluster] = {}
         self._queue = {queued.uid: queued for queued in snapshot.queue or ()}
 
@@ -88,7 +91,7 @@ class Explainer:
             found,
             notes=tuple(dict.fromkeys(notes)),
             tried=tried,
-            exactness="partial" if is_partial else "now",
+            exactness="partial" if is_partial else "exact" if self._snapshot.is_past else "now",
         )
 
     def evaluation_of(self, pod: core.Pod) -> Evaluation:
@@ -97,6 +100,18 @@ class Explainer:
         private = self._copy(self._plan_of(pod, []))
         with private.cache.without_pod(view):
             return private.evaluate(unbound(view))
+
+    def matrix_of(self, pod: core.Pod) -> Matrix:
+        """What each plugin says of each node, as if the pod had none."""
+        view = Pod(pod)
+        private = self._copy(self._plan_of(pod, []))
+        with private.cache.without_pod(view):
+            return matrix_of(private.evaluate(unbound(view)))
+
+    def cluster_of(self, scheduler_name: str = "") -> PrivateCluster:
+        """The copy for the pods of one profile, by default the first; only to be read."""
+        plan = self._plans.get(scheduler_name) or next(iter(self._plans.values()))
+        return self._copy(plan)
 
     def _plan_of(self, pod: core.Pod, notes: list[str]) -> ProfilePlan:
         name = pod.spec.scheduler_name or cfg.DEFAULT_SCHEDULER_NAME
@@ -113,7 +128,9 @@ class Explainer:
         name = plan.scheduler_name
         if name not in self._copies:
             at = self._snapshot.at or None
-            self._copies[name] = PrivateCluster(plan, self._snapshot.cluster, at)
+            self._copies[name] = PrivateCluster(
+                plan, self._snapshot.cluster, at, configurations=self._configurations
+            )
         return self._copies[name]
 
     def _missing(self, private: PrivateCluster, found: Explanation, pod: Pod) -> Iterable[str]:

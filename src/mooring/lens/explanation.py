@@ -148,7 +148,10 @@ class AppliedEdit(Told, frozen=True, kw_only=True):
 
 
 class ObjectPatch(Told, frozen=True, kw_only=True):
-    """What becomes of one object; None: it is deleted."""
+    """What becomes of one object; None: it is deleted.
+
+    Of a KubeSchedulerConfiguration, it is a patch of the profile with the schedulerName `name`.
+    """
 
     kind: str
     name: str
@@ -183,7 +186,7 @@ class Explanation(Told, frozen=True, kw_only=True):
     summary: str
     nodes: int  # of the cluster
     feasible: int
-    exactness: Literal["now", "partial"] = "now"  # partial: see `notes`
+    exactness: Literal["exact", "now", "partial"] = "now"  # exact: as it was; partial: see `notes`
     notes: tuple[str, ...] = ()  # what this answer does not know
     profile: str = ""
     node: str = ""  # it is bound to

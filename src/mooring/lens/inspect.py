@@ -6,7 +6,7 @@ copying it, or a private copy. It changes nothing and writes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from typing import Final
 
@@ -35,6 +35,10 @@ from mooring.scheduler.cycle import NO_NODES
 
 _MOST_CANDIDATES: Final = 10
 AT_PERMIT: Final = "waiting at Permit"  # as the queue of a running scheduler calls it
+
+PostFilterCall = Callable[[CycleState, Pod, Nodes, Verdicts], PostFilterOutcome | None]
+"""As `Runner.post_filter_alone`."""
+
 _UNDER_WAY: Final = "not eligible due to a terminating pod on the nominated node"
 
 
@@ -61,16 +65,20 @@ class Inspector:
         *,
         ask: Sequence[str] = (),
         preemption: bool = True,
+        post_filter: PostFilterCall | None = None,
         queue: QueuedState | None = None,
     ) -> Explanation:
         """Why the pod is where it is, or is not; `ask` are nodes to say more about.
 
-        A bound pod is looked at as if it were on no node yet.
+        A bound pod is looked at as if it were on no node yet. `post_filter` answers instead of the
+        plugins of that point.
         """
+        if post_filter is None and preemption:
+            post_filter = self._runner.post_filter_alone
         bound = pod.node_name
         lifted = self._cache.without_pod(pod) if bound else nullcontext()
         with lifted:
-            return self._explain(unbound(pod), self._cache.nodes, bound, ask, preemption, queue)
+            return self._explain(unbound(pod), self._cache.nodes, bound, ask, post_filter, queue)
 
     def _explain(
         self,
@@ -78,7 +86,7 @@ class Inspector:
         nodes: Nodes,
         bound: str,
         ask: Sequence[str],
-        preemption: bool,
+        post_filter: PostFilterCall | None,
         queue: QueuedState | None,
     ) -> Explanation:
         profile = self._runner.profile
@@ -101,7 +109,7 @@ class Inspector:
         if not len(nodes):
             found = structs.replace(found, message=NO_NODES.message, kind=told.WAITS_FOR_ROOM)
         else:
-            found = self._evaluated(found, pod, nodes, ask, preemption, problems)
+            found = self._evaluated(found, pod, nodes, ask, post_filter, problems)
         if not gate.ok and found.kind != told.ERROR:
             found = structs.replace(found, kind=told.GATED, message=gate.message)
         elif bound and found.kind == told.FITS:
@@ -121,7 +129,7 @@ class Inspector:
         pod: Pod,
         nodes: Nodes,
         ask: Sequence[str],
-        preemption: bool,
+        post_filter: PostFilterCall | None,
         problems: list[str],
     ) -> Explanation:
         state = CycleState(exhaustive=True)
@@ -130,7 +138,7 @@ class Inspector:
         if before.status.ok:
             evaluation.filter()
         elif before.status.rejected:
-            return self._refused_before(found, evaluation, preemption, problems)
+            return self._refused_before(found, evaluation, post_filter, problems)
         status = evaluation.status if before.status.ok else before.status
         if not status.ok:
             return structs.replace(found, message=status.message, before=refusal_of(status))
@@ -142,7 +150,7 @@ class Inspector:
             verdicts = evaluation.verdicts()
             diagnosis = diagnoses.of_verdicts(verdicts, before.restricted_by)
             found = structs.replace(found, kind=kind_of(groups))
-            found = self._followed(found, evaluation, verdicts, diagnosis, preemption)
+            found = self._followed(found, evaluation, verdicts, diagnosis, post_filter)
             asked = self._answers(evaluation, grouping, None, ask)
             return structs.replace(found, asked=asked)
         evaluation.choose()
@@ -159,7 +167,11 @@ class Inspector:
         )
 
     def _refused_before(
-        self, found: Explanation, evaluation: Evaluation, preemption: bool, problems: list[str]
+        self,
+        found: Explanation,
+        evaluation: Evaluation,
+        post_filter: PostFilterCall | None,
+        problems: list[str],
     ) -> Explanation:
         """PreFilter refuses the pod on all nodes alike."""
         nodes, before = evaluation.nodes, evaluation.outcome
@@ -178,7 +190,7 @@ class Inspector:
         verdicts = Verdicts.passing(nodes).reject_all(before.status)
         diagnosis = diagnoses.of_pre_filter(before.status, len(nodes), before.restricted_by)
         found = structs.replace(found, before=refusal, groups=(group,), kind=kind_of((group,)))
-        return self._followed(found, evaluation, verdicts, diagnosis, preemption)
+        return self._followed(found, evaluation, verdicts, diagnosis, post_filter)
 
     def _followed(
         self,
@@ -186,14 +198,12 @@ class Inspector:
         evaluation: Evaluation,
         verdicts: Verdicts,
         diagnosis: diagnoses.Diagnosis,
-        preemption: bool,
+        post_filter: PostFilterCall | None,
     ) -> Explanation:
         """What PostFilter adds."""
-        if not preemption:
+        if post_filter is None:
             return structs.replace(found, message=diagnosis.message)
-        after = self._runner.post_filter_alone(
-            evaluation.state, evaluation.pod, evaluation.nodes, verdicts
-        )
+        after = post_filter(evaluation.state, evaluation.pod, evaluation.nodes, verdicts)
         if after is None:
             return structs.replace(found, message=diagnosis.message)
         message = diagnosis.followed_by(after.status.message).message

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from mooring import config as cfg
 from mooring.api import codec
 from mooring.api.meta import Object
 from mooring.cache.pods import Pod
 from mooring.framework.explaining import Edit
 from mooring.lens.explanation import AppliedEdit, ObjectPatch
+from mooring.lens.merging import merge_patch
 from mooring.lens.private import PrivateCluster
 
 
@@ -29,21 +31,15 @@ def applied(private: PrivateCluster, pod: Pod, edit: Edit, text: str) -> Applied
                 patch=None if after is None else merge_patch(_fields(before), _fields(after)),
             )
         )
+    if edit.plugin is not None:
+        patches.append(
+            ObjectPatch(
+                kind=cfg.KIND,
+                name=private.profile.scheduler_name,
+                patch=private.configuration_patch(edit.plugin),
+            )
+        )
     return AppliedEdit(target=edit.target, text=text, patches=tuple(patches))
-
-
-def merge_patch(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
-    """What RFC 7386 needs to turn one into the other; lists are replaced as a whole."""
-    patch: dict[str, Any] = {key: None for key in before if key not in after}
-    for key, value in after.items():
-        known = before.get(key)
-        if isinstance(value, dict) and isinstance(known, dict):
-            inner = merge_patch(known, value)
-            if inner:
-                patch[key] = inner
-        elif key not in before or known != value:
-            patch[key] = value
-    return patch
 
 
 def _fields(value: Object | None) -> dict[str, Any]:

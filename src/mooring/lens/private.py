@@ -6,12 +6,13 @@ evaluation itself. `simulator.evaluate` and the remedies of this room work on it
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
+import msgspec
 from msgspec import structs
 
 from mooring.api import core
@@ -21,18 +22,15 @@ from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Nodes
 from mooring.decision.evaluation import Evaluation
 from mooring.decision.evaluator import PodEvaluator
-from mooring.decision.plugins import DecisionPlugins
-from mooring.framework.explaining import Edit, ObjectChange
+from mooring.framework.explaining import Edit, ObjectChange, PluginChange
 from mooring.framework.state import CycleState
+from mooring.lens.configurations import Configurations
+from mooring.lens.decider import Decider
 from mooring.lens.inspect import Inspector
 from mooring.lens.snapshot import ClusterState
-from mooring.observe.metrics import Metrics
 from mooring.queue.nominator import NominatedPods
-from mooring.runtime.guard import Guard
-from mooring.runtime.handle import ProfileHandle
 from mooring.runtime.profile import Profile, ProfilePlan
 from mooring.runtime.runner import Runner
-from mooring.runtime.waiting import WaitingPods
 
 
 class Waits(Exception):
@@ -76,6 +74,7 @@ class PrivateCluster:
         cluster: ClusterState,
         at: float | None = None,
         writes: Callable[[Cache], Any] = lambda cache: _NoWrites(),
+        configurations: Configurations | None = None,
     ) -> None:
         self.nominator: NominatedPods = NominatedPods()
         self.cache: Cache = Cache()
@@ -87,23 +86,30 @@ class PrivateCluster:
         for value in cluster.other_objects():
             self.cache.objects.put(value)
         client = writes(self.cache)
-        handle = ProfileHandle(
-            plan.scheduler_name,
-            cache=self.cache,
-            clock=_FrozenClock(time.time() if at is None else at),
-            rng=random.Random(0),
-            client=client,
-            recorder=client,
-            waiting=WaitingPods(),
+        clock = _FrozenClock(time.time() if at is None else at)
+        self._configurations = configurations
+        self._changes: tuple[PluginChange, ...] = ()  # of the configuration, inside `edited`
+        self._build: Callable[[ProfilePlan], Decider] = partial(
+            Decider, cache=self.cache, nominator=self.nominator, clock=clock, client=client
         )
-        self.profile: Profile = plan.build(handle)
-        guard = Guard(Metrics())
-        self.runner: Runner = Runner(self.profile, guard)
-        self.evaluator: PodEvaluator = PodEvaluator(
-            DecisionPlugins(self.profile, guard), self.nominator, self.cache.objects
-        )
-        handle.attach(self.nominator, self.evaluator.what_if, lambda keys: None)
-        self.inspector: Inspector = Inspector(self.evaluator, self.runner, self.cache)
+        self._decider: Decider = self._build(plan)
+        self._others: dict[object, Decider] = {}  # by what is changed
+
+    @property
+    def profile(self) -> Profile:
+        return self._decider.profile
+
+    @property
+    def runner(self) -> Runner:
+        return self._decider.runner
+
+    @property
+    def evaluator(self) -> PodEvaluator:
+        return self._decider.evaluator
+
+    @property
+    def inspector(self) -> Inspector:
+        return self._decider.inspector
 
     @property
     def nodes(self) -> Nodes:
@@ -135,6 +141,8 @@ class PrivateCluster:
     def edited(self, pod: Pod, edits: Iterable[Edit]) -> Iterator[Pod]:
         """Inside, as if these edits had been made; the pod with its part of them."""
         undo: list[Callable[[], None]] = []
+        before = self._decider, self._changes
+        given = pod.scheduler_name
         try:
             for edit in edits:
                 for change in edit.changes:
@@ -142,10 +150,50 @@ class PrivateCluster:
                         pod = Pod(change.to(pod.api))
                     else:
                         undo.append(self._change(change))
+                if edit.plugin is not None:
+                    self._changes = (*self._changes, edit.plugin)
+            other = pod.scheduler_name if pod.scheduler_name != given else ""
+            if other or self._changes is not before[1]:
+                self._decider = self._configured(other or self.profile.scheduler_name)
             yield pod
         finally:
+            self._decider, self._changes = before
             for back in reversed(undo):
                 back()
+
+    # --- the configuration ---------------------------------------------------------------------
+
+    def configuration_edits(self, plugin: str) -> list[Edit]:
+        """The profile without a plugin that refuses, if that is a plugin of the user."""
+        if self._configurations is None:
+            return []
+        edit = self._configurations.without(self.profile.scheduler_name, plugin)
+        return [] if edit is None else [edit]
+
+    def other_profiles(self) -> list[Edit]:
+        """The pod in the care of another profile of the configuration."""
+        if self._configurations is None:
+            return []
+        return self._configurations.other_profiles(self.profile.scheduler_name)
+
+    def configuration_patch(self, change: PluginChange) -> dict[str, Any]:
+        """What a change does to the profile, as a JSON merge patch."""
+        assert self._configurations is not None
+        name = self.profile.scheduler_name
+        return self._configurations.patch(name, self._changes, change)
+
+    def can_try(self, edit: Edit) -> bool:
+        """Whether an edit can be made here: of the configuration, only if it is known."""
+        return edit.plugin is None or self._configurations is not None
+
+    def _configured(self, name: str) -> Decider:
+        assert self._configurations is not None
+        key = (name, *((one.plugin, msgspec.json.encode(one.args)) for one in self._changes))
+        if key not in self._others:
+            self._others[key] = self._build(self._configurations.plan(name, self._changes))
+        return self._others[key]
+
+    # --- objects -------------------------------------------------------------------------------
 
     def current(self, change: ObjectChange) -> Object | None:
         """The object that a change is about, as it is."""

@@ -126,8 +126,11 @@ class Proposals:
         plugin: Base | None = self._private.profile.plugins.get(status.plugin.partition(" ")[0])
         if plugin is None:
             return []
-        ask = plugin.remedies
+        ask, known = plugin.remedies, len(self.problems)
         edits = ask_more(self.problems, plugin, lambda: ask(state, pod, node, status), Edit)
+        edits = [edit for edit in edits if self._private.can_try(edit)]
+        if len(self.problems) == known:  # else it is broken: to be mended, not switched off
+            edits += self._private.configuration_edits(plugin.name)
         # Of each target at least one: the mildest of the others come after them.
         firsts = {edit.target: edit for edit in reversed(edits)}
         kept = [edit for edit in edits if firsts[edit.target] is edit]

@@ -20,6 +20,7 @@ from mooring.config.defaults import DEFAULT_MULTIPOINT
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _TOKEN: Final = re.compile(r"(?P<resource>Insufficient \S+?(?=[,.]?(\s|$)))|[A-Za-z0-9][\w.'/:@-]*")
+_GENERATED: Final = re.compile(r"container-\d+-request-\d+", re.ASCII)  # by the scheduler itself
 _LENGTH: Final = 12  # characters, of 5 bits each
 _ZONES: Final = "__"  # between the zones in one label value
 
@@ -32,7 +33,7 @@ kubernetes.io/no-provisioner kubernetes.io/aws-ebs ebs.csi.aws.com kubernetes.io
 pd.csi.storage.gke.io kubernetes.io/azure-disk disk.csi.azure.com kubernetes.io/cinder
 cinder.csi.openstack.org kubernetes.io/portworx-volume pxd.portworx.com
 """
-_KEPT: Final = frozenset(_PLAIN.split())
+_KEPT: Final = frozenset(_PLAIN.split()) | {"FromClass", "FromClaim"}  # sources of configuration
 _KEPT_KEYS: Final = frozenset(
     {
         "topology.ebs.csi.aws.com/zone",
@@ -45,18 +46,20 @@ _KUBERNETES: Final = ("kubernetes.io", "k8s.io")  # domains whose label keys are
 
 # What the default plugins say; other words of a message are taken for names.
 _SAID: Final = """
-Insufficient Never No PVC PersistentVolume's PersistentVolumeClaim
-PersistentVolumeClaims Pod's Preemption ReadWriteOncePod Too access affinity already an another
-anti-affinity are available being bind bound by claims conflict constraints controller could count
-cpu create created cycleState deallocate deleted did didn't disk due eligible enough ephemeral
-ephemeral-storage error exceed existing expected failed features filter find for format found free
-from gates get got had has have helpful immediate in in-use incoming is it label locale many match
-max memory missing mode name new no node nodes non-existent not of on or owner persistent
-persistentvolume persistentvolumeclaim plugin plugins pod pods ports preemption preemptionPolicy pv
-read reading region requested required rules running s satisfy schedule scheduler-enforced
-scheduling selector spread storage storageclass taint terminating terms the to topology translate
-unavailable unbound unexpected unschedulable untolerated victims volume volumes waiting was were
-with zone zones nominated a
+a access affinity all allocate allocated allocation already an another anti-affinity are available
+being bind bound by cannot claim claims class completed conflict constraints controller could
+count cpu create created cycleState deallocate deallocation deleted deletion device did didn't
+disk does due dynamic eligible encountered enough ephemeral ephemeral-storage error exceed exist
+existing expected extended failed features filter find fit for format found free from gates get
+got had has have helpful immediate in in-use incoming Insufficient invalid is it label locale many
+match max memory missing mode name Never new No no node nodes nominated non-existent not of on or
+owned owner persistent persistentvolume PersistentVolume's PersistentVolumeClaim
+persistentvolumeclaim PersistentVolumeClaims plugin plugins pod Pod Pod's pods pools ports
+Preemption preemption preemptionPolicy process pv PVC read reading ReadWriteOncePod region request
+requested required resource resourceclaim ResourceClaim resourceclaims resources rules running s
+satisfy schedulable schedule scheduler-enforced scheduling selector spread still storage
+storageclass taint terminating terms the to Too topology translate unavailable unbound unexpected
+unresolvable unschedulable untolerated victims volume volumes waiting was were with zone zones
 """
 _WORDS: Final = frozenset(_SAID.split()) | {one.name for one in DEFAULT_MULTIPOINT}
 
@@ -96,6 +99,14 @@ class Pseudonyms:
             found = self._known[text] = self._new(text)
         return found
 
+    def keep(self, text: str) -> None:
+        """A name that stays, because a rule finds it as a part of one that stays."""
+        self._known[text] = text
+
+    def word(self, text: str) -> str:
+        """The pseudonym of an identifier: letters and digits alone, in no order."""
+        return self._code(text) if text else ""
+
     def key(self, text: str) -> str:
         """The pseudonym of a label key; those of Kubernetes itself stay."""
         domain, slash, _ = text.partition("/")
@@ -125,7 +136,7 @@ class Pseudonyms:
         return self.name(word) + found[0][len(word) :]
 
     def _new(self, text: str) -> str:
-        if not text or text in _KEPT or _INTEGER.fullmatch(text):
+        if not text or text in _KEPT or _INTEGER.fullmatch(text) or _GENERATED.fullmatch(text):
             return text
         if "/" in text:
             return "/".join(map(self.name, text.split("/")))

@@ -24,13 +24,18 @@ BINDING: Final = "binding"
 
 def queued_states(scheduler: Scheduler) -> Iterator[QueuedState]:
     """All pods that wait now, are held or are decided; in short, in no order, and one by one."""
+    return (state for _, state in queued_pods(scheduler))
+
+
+def queued_pods(scheduler: Scheduler) -> Iterator[tuple[Pod, QueuedState]]:
+    """Likewise, each with its pod."""
     queue, waiting = scheduler.queue, {held.pod.uid: held for held in scheduler.waiting}
     in_flight = [queue.in_flight[uid] for uid in queue.in_flight if uid not in waiting]
     in_queue = [(name, queued) for name, some in queue.listed().items() for queued in some]
     return itertools.chain(
-        (_in_queue(scheduler, queued, name) for name, queued in in_queue),
-        (_at_permit(scheduler, held) for held in waiting.values()),
-        map(_in_flight, in_flight),
+        ((queued.pod, _in_queue(scheduler, queued, name)) for name, queued in in_queue),
+        ((held.pod, _at_permit(scheduler, held)) for held in waiting.values()),
+        ((pod, _in_flight(pod)) for pod in in_flight),
     )
 
 

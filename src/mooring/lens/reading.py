@@ -85,8 +85,13 @@ def read_manifests(path: Path) -> tuple[Snapshot, list[dict[str, Any]]]:
         data = path.read_bytes()
     except OSError as error:
         raise _problem(str(path), _why(error)) from error
-    reader = _Foreign(str(path), keep_unknown=True)
-    return reader.read(_unpacked(data, str(path))), reader.unknown
+    return manifests_of(data, str(path))
+
+
+def manifests_of(data: bytes, name: str) -> tuple[Snapshot, list[dict[str, Any]]]:
+    """As `read_manifests`, of bytes; `name` is what problems call them."""
+    reader = _Foreign(name, keep_unknown=True)
+    return reader.read(_unpacked(data, name)), reader.unknown
 
 
 def _why(error: OSError) -> str:

@@ -11,13 +11,14 @@ from __future__ import annotations
 import secrets
 import types
 import typing
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec import structs
 
 from mooring.api import codec, core, placement
+from mooring.api import resource as resource_api
 from mooring.api.frozen import EMPTY, FrozenDict
 from mooring.api.meta import (
     Condition,
@@ -31,8 +32,9 @@ from mooring.api.storage import TopologySelectorLabelRequirement
 from mooring.api.volumes import ImageVolumeSource
 from mooring.api.wellknown import HOSTNAME, ZONE
 from mooring.config.defaults import DEFAULT_MULTIPOINT
+from mooring.lens.device_words import DeviceWords
 from mooring.lens.pseudonyms import Pseudonyms
-from mooring.lens.snapshot import MissingKind, QueuedState, Snapshot
+from mooring.lens.snapshot import ClusterState, MissingKind, QueuedState, Snapshot
 from mooring.lens.writing import stripped
 
 NAMES: Final = "names"
@@ -45,12 +47,12 @@ _Change = Callable[[Any], Any]
 
 # Fields whose words are Kubernetes' own; those of times and of enumerations.
 _KEPT_FIELDS_TEXT: Final = """
-access_modes action api_version creation_timestamp declared_features deletion_timestamp effect
-fs_type kind last_heartbeat_time last_probe_time last_transition_time max_unavailable
-min_available mode node_affinity_policy node_taints_policy operator
-persistent_volume_reclaim_policy phase preemption_policy protocol pull_policy reclaim_policy
-resize resource_name restart_policy scheduler_name start_time status time_added type
-unhealthy_pod_eviction_policy volume_binding_mode volume_mode when_unsatisfiable
+access_modes action allocation_mode api_version creation_timestamp declared_features
+deletion_timestamp effect extended_resource_name fs_type kind last_heartbeat_time last_probe_time
+last_transition_time max_unavailable min_available mode node_affinity_policy node_taints_policy
+operator persistent_volume_reclaim_policy phase preemption_policy protocol pull_policy
+reclaim_policy resize resource_name restart_policy scheduler_name start_time status time_added
+type unhealthy_pod_eviction_policy volume_binding_mode volume_mode when_unsatisfiable
 """
 _KEPT_FIELDS: Final = frozenset(_KEPT_FIELDS_TEXT.split())
 _KEY_FIELDS: Final = frozenset({"topology_key", "match_label_keys", "mismatch_label_keys"})
@@ -59,6 +61,22 @@ _IMAGE_FIELDS: Final = {
     (core.Container, "image"),
     (core.ContainerImage, "names"),
     (ImageVolumeSource, "reference"),
+}
+# What selectors of devices read, and the method of DeviceWords that replaces it.
+_DEVICE_FIELDS: Final = {
+    "driver": "text",
+    "string_value": "text",
+    "string_values": "text",
+    "version_value": "version",
+    "version_values": "version",
+    "match_attribute": "qualified",
+    "distinct_attribute": "qualified",
+    "expression": "expression",
+}
+_DEVICE_MAPS: Final = (resource_api.DeviceAttributes, resource_api.Capacities)
+_CAPACITY_FIELDS: Final = {
+    (resource_api.CapacityRequirements, "requests"),
+    (resource_api.DeviceRequestAllocationResult, "consumed_capacity"),
 }
 _EMPTIED_FIELDS: Final = frozenset({"message", "reason", "description", "generate_name"})
 _KEPT_REASONS: Final = frozenset(
@@ -104,6 +122,8 @@ def redactor_for(
         spaces.add(meta.namespace)
         for zone in _ZONE_KEYS:
             zones |= set(meta.labels.get(zone, "").split("__"))
+    for slice_ in snapshot.cluster.resourceslices:  # whose pools are tried in this order
+        names |= {slice_.spec.driver, slice_.spec.pool.name}
     # Ranks would make a name of one file differ from that of another.
     pseudonyms = Pseudonyms(
         key or secrets.token_bytes(32),
@@ -116,14 +136,34 @@ def redactor_for(
             if volume.ephemeral is not None:
                 name = pod.metadata.name
                 pseudonyms.join(f"{name}-{volume.name}", name, volume.name)
-    return Redactor(pseudonyms, parts)
+    for name in _implicit_classes(snapshot.cluster.pods):
+        pseudonyms.keep(name)
+    return Redactor(pseudonyms, parts, DeviceWords(pseudonyms, snapshot.cluster))
+
+
+def _implicit_classes(pods: Iterable[core.Pod]) -> set[str]:
+    """Device classes that pods ask for as a resource, and the names of resources stay."""
+    asked = {
+        resource
+        for pod in pods
+        for container in (*pod.spec.containers, *pod.spec.init_containers)
+        for resource in container.resources.requests
+    }
+    prefix = resource_api.IMPLICIT_RESOURCE_PREFIX
+    return {one.removeprefix(prefix) for one in asked if one.startswith(prefix)}
 
 
 class Redactor:
     """Replaces strings in objects; one for a whole snapshot."""
 
-    def __init__(self, pseudonyms: Pseudonyms, parts: Collection[str] = PARTS) -> None:
+    def __init__(
+        self,
+        pseudonyms: Pseudonyms,
+        parts: Collection[str] = PARTS,
+        devices: DeviceWords | None = None,
+    ) -> None:
         self._pseudonyms = pseudonyms
+        self._devices = devices or DeviceWords(pseudonyms, ClusterState())
         self._parts = frozenset(parts)
         self._name: _Change = pseudonyms.name if NAMES in parts else _same
         self._key: _Change = pseudonyms.key if LABELS in parts else _same
@@ -150,6 +190,11 @@ class Redactor:
             notes=(),
             redacted=True,
         )
+
+    @property
+    def keeps_device_words(self) -> bool:
+        """Whether drivers, attributes and selectors of devices stay: one reads letter by letter."""
+        return self._devices.stay
 
     def object(self, given: Object) -> Object:
         return self._struct(stripped(given))
@@ -246,6 +291,12 @@ class Redactor:
             return self._of_text(kind, field)
         if hint in (FrozenDict, FrozenDict[str, str]):
             return self._labels
+        if hint in _DEVICE_MAPS or (kind, field) in _CAPACITY_FIELDS:
+            return self._device_map
+        if hint is resource_api.Counters:
+            return lambda given: type(given)({self._name(k): v for k, v in given.items()})
+        if hint is resource_api.Json:
+            return lambda given: resource_api.Json("null")
         if isinstance(hint, type) and issubclass(hint, Value):
             return self._struct
         return None
@@ -253,6 +304,9 @@ class Redactor:
     def _of_text(self, kind: type[Any], field: str) -> _Change | None:
         if field in _KEPT_FIELDS:
             return None
+        if field in _DEVICE_FIELDS and kind.__module__ == resource_api.__name__:
+            change = getattr(self._devices, _DEVICE_FIELDS[field])
+            return typing.cast("_Change", change) if NAMES in self._parts else _same
         if field in _EMPTIED_FIELDS:
             return lambda value: ""
         if (kind, field) in _IMAGE_FIELDS:
@@ -309,6 +363,38 @@ class Redactor:
         disrupted = {self._name(pod): since for pod, since in given.disrupted_pods.items()}
         return structs.replace(given, disrupted_pods=FrozenDict(disrupted) or EMPTY, conditions=())
 
+    def _device_map(self, given: FrozenDict[str, Any]) -> FrozenDict[str, Any]:
+        """Attributes, capacities or amounts of them, by qualified name."""
+        if NAMES not in self._parts:
+            return given
+        changed = {
+            self._devices.qualified(name): self._struct(one) if isinstance(one, Value) else one
+            for name, one in given.items()
+        }
+        return type(given)(changed)
+
+    def _device_status(self, given: resource_api.AllocatedDeviceStatus) -> Any:
+        """Conditions are found by the names that a device gives them."""
+        conditions = tuple(
+            structs.replace(one, type=self._name(one.type), reason="", message="")
+            for one in given.conditions
+        )
+        driver = self._devices.text(given.driver) if NAMES in self._parts else given.driver
+        pool, device = self._name(given.pool), self._name(given.device)
+        return structs.replace(
+            given, driver=driver, pool=pool, device=device, conditions=conditions
+        )
+
+    def _consumer(self, given: resource_api.ResourceClaimConsumerReference) -> Any:
+        is_pod = (given.api_group, given.resource) == ("", "pods")
+        return structs.replace(
+            given,
+            api_group=self._name(given.api_group),
+            resource=given.resource if is_pod else self._name(given.resource),
+            name=self._name(given.name),
+            uid=self._name(given.uid),
+        )
+
     def _queued(self, given: QueuedState) -> QueuedState:
         return structs.replace(
             given, uid=self._name(given.uid), message=self.message(given.message)
@@ -329,4 +415,8 @@ _SPECIAL: Final[dict[type[msgspec.Struct], Callable[[Redactor, Any], Any]]] = {
     OwnerReference: Redactor._owner,
     Condition: Redactor._condition,
     PodDisruptionBudgetStatus: Redactor._budget_status,
+    resource_api.DeviceTaint: Redactor._taint,
+    resource_api.DeviceToleration: Redactor._taint,
+    resource_api.AllocatedDeviceStatus: Redactor._device_status,
+    resource_api.ResourceClaimConsumerReference: Redactor._consumer,
 }

@@ -13,6 +13,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
+from mooring.api.resource import ResourceSlice
 from mooring.cache.pods import Pod
 from mooring.decision.evaluation import Evaluation
 from mooring.framework.explaining import LAST_RESORT, Edit, Target
@@ -98,6 +99,8 @@ class RemedySearch:
             one = heapq.heappop(self._queue)
             if self._pattern(one) not in self._patterns and not self._try(one):
                 self._extend(one)
+        for edit in self._private.other_profiles():
+            self._try(EditSet(1, 0, 0, 0, (*prefix, edit), "", -1))
         for edit in itertools.islice(shapes, _FOR_NODES):
             if self._try(EditSet(1, 0, 0, 0, (*prefix, edit), "", -1)):
                 break
@@ -166,7 +169,7 @@ class RemedySearch:
             names = list(nodes.names[:_MOST_EXAMPLES])
         known = (nodes.get(name) for name in names[:_MOST_EXAMPLES])
         found = [node.api for node in known if node is not None]
-        return imagined_nodes(found, self._pod)
+        return imagined_nodes(found, self._pod, self._private.cache.objects.list(ResourceSlice))
 
     # --- trying out ----------------------------------------------------------------------------
 

@@ -12,7 +12,12 @@ from mooring.api import core
 from mooring.api.apps import ReplicaSet, StatefulSet
 from mooring.api.meta import Object
 from mooring.api.policy import PodDisruptionBudget
-from mooring.api.resource import DeviceClass, ResourceClaim, ResourceSlice
+from mooring.api.resource import (
+    DeviceClass,
+    ResourceClaim,
+    ResourceClaimTemplate,
+    ResourceSlice,
+)
 from mooring.api.scheduling import PriorityClass
 from mooring.api.storage import (
     CSIDriver,
@@ -50,6 +55,7 @@ class ClusterState(msgspec.Struct, frozen=True):
     deviceclasses: tuple[DeviceClass, ...] = ()
     resourceslices: tuple[ResourceSlice, ...] = ()
     resourceclaims: tuple[ResourceClaim, ...] = ()
+    resourceclaimtemplates: tuple[ResourceClaimTemplate, ...] = ()
 
     def objects(self) -> Iterator[Object]:
         """All of them, kind by kind."""
@@ -112,3 +118,4 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     redacted: bool = False
     scheduler: str = ""  # the program and version that wrote it
     notes: tuple[str, ...] = ()  # what was left out when it was read, one sentence each
+    is_past: bool = False  # as one attempt found it: rebuilt from a journal
