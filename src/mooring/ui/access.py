@@ -66,6 +66,18 @@ class Denial(msgspec.Struct, frozen=True):
     message: str
 
 
+class Permitted(msgspec.Struct, frozen=True):
+    """What an authenticated user may do of what was asked."""
+
+    username: str
+    answers: tuple[bool, ...]
+
+    def denial(self, one: ResourceAttributes) -> Denial:
+        """If it may not do enough: what it needs."""
+        text = f'forbidden: User "{self.username}" cannot {_described(one)}, which this path needs'
+        return Denial(403, "Forbidden", text)
+
+
 ANONYMOUS: Final = UserInfo()
 UNAUTHORIZED: Final = Denial(401, "Unauthorized", "Unauthorized")
 
@@ -147,35 +159,42 @@ class Access:
 
         return await self._authorize(token, certified, review)
 
-    async def check_resources(
+    async def permitted(
         self,
-        needed: Sequence[ResourceAttributes],
+        wanted: Sequence[ResourceAttributes],
         *,
         token: str = "",
         certified: UserInfo | None = None,
-    ) -> Denial | None:
-        """None if the user may do all of this, on whatever path; open paths make no difference."""
+    ) -> Permitted | Denial:
+        """Which of these a user may do, on whatever path; open paths make no difference."""
+        answers: list[bool] = []
 
         async def review(user: UserInfo) -> str:
-            for one in needed:
+            for one in wanted:
                 ask = partial(self._may_access, user, one)
-                if not await self._is_allowed((user, one), ask):
-                    return f"cannot {_described(one)}, which this path needs"
+                answers.append(await self._is_allowed((user, one), ask))
             return ""
 
-        return await self._authorize(token, certified, review)
+        user: list[UserInfo] = []
+        denial = await self._authorize(token, certified, review, user.append)
+        if denial is not None:
+            return denial
+        # Without a review, the user may do anything.
+        return Permitted(user[0].username, tuple(answers) or (True,) * len(wanted))
 
     async def _authorize(
         self,
         token: str,
         certified: UserInfo | None,
         review: Callable[[UserInfo], Awaitable[str]],
+        known: Callable[[UserInfo], None] = lambda user: None,
     ) -> Denial | None:
         """`review` says what an authenticated user may not do; "" if nothing is missing."""
         try:
             user = certified or await self._user_of(token)
             if user == ANONYMOUS:
                 return UNAUTHORIZED
+            known(user)
             missing = "" if MASTERS in user.groups else await review(user)
         except _NoAnswer as error:
             return _internal(error)

@@ -1,10 +1,11 @@
 """The HTTPS server of a running process: health, and pages that need authorisation.
 
     GET /healthz, /livez, /readyz   and below, e.g. /readyz/informer-sync; ?verbose, ?exclude=ping
-    GET /lens/v1/                   explanations and snapshots, see `ui.lens`
+    GET /lens/v1/                   state, explanations, records and more, see `ui.lens`
     GET <page>                      one of `pages`: /metrics, /configz, /version
 
-One request per connection. A refusal is a Status, as from any Kubernetes component.
+One request per connection, except below /lens/. A refusal is a Status, as from any Kubernetes
+component.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from mooring.errors import ConfigError, Problem
 from mooring.observe.listener import HttpListener
 from mooring.ui.access import Access, Denial, bearer_token, certified_user
 from mooring.ui.health import ENDPOINTS, Endpoint, Health, HealthResult
-from mooring.ui.lens import NEEDED, PREFIX, LensPages
+from mooring.ui.lens import METHODS, PREFIX, LensPages, needed, sight_of
 from mooring.ui.pages import HEADERS, JSON, HttpPage
 from mooring.ui.serving_tls import ServingTls
 
@@ -103,16 +104,23 @@ class Endpoints:
             response = refusal(Denial(500, "InternalError", "Internal error occurred"))
         if not response.prepared:
             response.headers.update(HEADERS)
-            response.force_close()
+            if not request.path.startswith(PREFIX) or response.status >= 400:
+                response.force_close()
         return response
 
     async def _respond_by_lens(
         self, lens: LensPages, request: web.BaseRequest
     ) -> web.StreamResponse:
-        denial = await self._access.check_resources(NEEDED, **_credentials(request))
-        if denial is None and request.method not in _METHODS:
-            denial = _NOT_ALLOWED
-        answer = denial or await lens.respond(request)
+        wanted = needed(request)
+        allowed = await self._access.permitted(wanted, **_credentials(request))
+        if isinstance(allowed, Denial):
+            return refusal(allowed)
+        sight = sight_of(request, allowed.answers)
+        if sight is None:
+            return refusal(allowed.denial(wanted[0]))
+        if request.method not in METHODS:
+            return refusal(_NOT_ALLOWED)
+        answer = await lens.respond(request, sight)
         return refusal(answer) if isinstance(answer, Denial) else answer
 
     async def _respond(self, request: web.BaseRequest) -> web.Response:

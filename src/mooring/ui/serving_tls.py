@@ -17,7 +17,7 @@ from typing import Final
 from mooring.client import certificates
 from mooring.client.certificates import Pair
 from mooring.client.file_watch import FileWatch
-from mooring.errors import ConfigError, Problem
+from mooring.errors import ConfigError, Problem, UsageError
 from mooring.ui import tls_names
 
 log = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ class ServingTls:
     ) -> None:
         if bool(cert_file) != bool(key_file):
             missing = "--tls-private-key-file" if cert_file else "--tls-cert-file"
-            raise ConfigError([Problem(missing, "certificate and key must be given together")])
+            raise UsageError([Problem(missing, "certificate and key must be given together")])
         if cert_dir and not cert_file:
             cert_file, key_file = _found_or_made(Path(cert_dir))
         self._pair: Pair | None = None if cert_file else certificates.self_signed()

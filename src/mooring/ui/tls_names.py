@@ -6,7 +6,7 @@ import ssl
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from mooring.errors import ConfigError, Problem
+from mooring.errors import Problem, UsageError
 
 _VERSIONS: Final[Mapping[str, ssl.TLSVersion]] = {
     "VersionTLS12": ssl.TLSVersion.TLSv1_2,
@@ -41,7 +41,7 @@ def minimum_version(name: str) -> ssl.TLSVersion:
     if found is None:
         known = ", ".join(_VERSIONS)
         text = f'unknown tls version "{name}", expected one of {known}'
-        raise ConfigError([Problem("--tls-min-version", text)])
+        raise UsageError([Problem("--tls-min-version", text)])
     return found
 
 
@@ -51,7 +51,7 @@ def openssl_ciphers(names: Iterable[str]) -> str | None:
     unknown = [name for name in given if name not in _SUITES and name not in _SUITES_OF_13]
     if unknown:
         known = ", ".join(sorted(_SUITES_OF_13 | _SUITES.keys()))
-        raise ConfigError(
+        raise UsageError(
             Problem(
                 "--tls-cipher-suites",
                 f"Cipher suite {name} not supported or doesn't exist, expected some of {known}",
