@@ -13,6 +13,7 @@ Everything runs on one event loop; it may be a `VirtualLoop`.
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable
@@ -39,7 +40,10 @@ from mooring.cluster.node_templates import NodeTemplate, make_nodes
 from mooring.framework.handle import Clock
 from mooring.framework.plugin import Base
 from mooring.lens.dump import CacheDumper
+from mooring.lens.journal import DecisionJournal
 from mooring.lens.live import LiveLens
+from mooring.lens.record import DecisionRecord
+from mooring.lens.worker import LensWorker
 from mooring.observe.metrics import Metrics
 from mooring.runtime.clock import SystemClock
 from mooring.scheduler.connected import ConnectedScheduler
@@ -72,7 +76,8 @@ class EmbeddedCluster:
 
     `controllers` may name a selection (see `mooring.cluster.controllers.ALL`). With `events`,
     kubelets and controllers write Normal events too; otherwise only warnings. `store` may contain a
-    cluster. `clock` must match the loop: a VirtualClock on a VirtualLoop.
+    cluster. `clock` must match the loop: a VirtualClock on a VirtualLoop. Pods of Jobs run for
+    `job_duration` seconds; Nodes that appear without a status get that of `node_template`.
     """
 
     def __init__(
@@ -88,6 +93,8 @@ class EmbeddedCluster:
         provision_any: bool = False,
         startup: float = 0.5,
         stop: float = 0.2,
+        job_duration: float = math.inf,
+        node_template: NodeTemplate | None = None,
     ) -> None:
         self.clock: Clock = SystemClock() if clock is None else clock
         self.rng: random.Random = random.Random() if rng is None else rng
@@ -104,7 +111,13 @@ class EmbeddedCluster:
             )
         self._kubelets: Kubelets | None = None
         if kubelets:
-            self._kubelets = Kubelets(self._component(event_writer), startup=startup, stop=stop)
+            self._kubelets = Kubelets(
+                self._component(event_writer),
+                startup=startup,
+                stop=stop,
+                job_duration=job_duration,
+                node_template=node_template,
+            )
         self._phases = Counter(item.fields[_PHASE] for item in self.store.items(PODS))
         self.store.listen(self._count)
         if storage_class:
@@ -249,13 +262,51 @@ class RunningComponent:
 
 
 class RunningScheduler(RunningComponent):
-    """A scheduler on an embedded cluster."""
+    """A scheduler on an embedded cluster; with `record_size`, it keeps so many attempts.
 
-    def __init__(self, cluster: EmbeddedCluster, connected: ConnectedScheduler) -> None:
+    `worker` answers questions about it that take longer than a moment.
+    """
+
+    def __init__(
+        self,
+        cluster: EmbeddedCluster,
+        connected: ConnectedScheduler,
+        record_size: int = 0,
+        worker: LensWorker | None = None,
+        journal: Path | None = None,
+    ) -> None:
         super().__init__(cluster, connected.component, connected.run())
         self.scheduler: Scheduler = connected.scheduler
         self.dumper: CacheDumper = CacheDumper(connected.scheduler, connected.component.informers)
-        self.lens: LiveLens = LiveLens(connected.scheduler, connected.component)
+        self.record: DecisionRecord | None = None
+        if record_size:
+            self.record = DecisionRecord(cluster.clock.now, size=record_size)
+            connected.scheduler.ledger = self.record
+        self._journal: DecisionJournal | None = None
+        if journal is not None and self.record is not None:
+            self._journal = DecisionJournal(journal, connected.scheduler)
+            self._journal.start()
+            self.record.add_sink(self._journal)
+        self.lens: LiveLens = LiveLens(
+            connected.scheduler,
+            connected.component,
+            _document(connected.scheduler) if worker is not None else None,
+            record=self.record,
+            worker=worker,
+            journal=self._journal,
+            source="cluster",
+        )
+
+    async def stop(self) -> None:
+        await super().stop()
+        if self._journal is not None:
+            self._journal.close()
+
+
+def _document(scheduler: Scheduler) -> dict[str, object]:
+    """The configuration in force, for a worker in another process."""
+    enabled = {name for plan in scheduler.plans for name in plan.classes}
+    return cfg.to_document(scheduler.config, enabled)
 
 
 async def run_scheduler(
@@ -266,11 +317,16 @@ async def run_scheduler(
     rng: random.Random | None = None,
     on_attempt: Callable[[Attempt], None] | None = None,
     check_share: float = 0.0,
+    record_size: int = 0,
+    worker: LensWorker | None = None,
+    journal: Path | None = None,
 ) -> RunningScheduler:
     """Start a real scheduler on a cluster: informers, binds and Events go through its API server.
 
     `config` is a KubeSchedulerConfiguration: loaded, as YAML text, or as a path. It runs until
-    `stop`, or until the cluster is closed. `check_share` is that of `--check-decisions`.
+    `stop`, or until the cluster is closed. `check_share` is that of `--check-decisions`,
+    `record_size` that of `--record-size`, `worker` that of `--lens-workers`, and `journal` that of
+    `--record-journal`, beside a record.
     """
     if isinstance(config, Path):
         config = cfg.load_file(config)
@@ -295,4 +351,4 @@ async def run_scheduler(
         on_attempt=on_attempt,
         check_share=check_share,
     )
-    return RunningScheduler(cluster, connected)
+    return RunningScheduler(cluster, connected, record_size, worker, journal)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,7 +16,7 @@ from mooring.cache.pods import Pod
 from mooring.cluster.apiserver.decoding import decode_object, fit
 from mooring.cluster.apiserver.errors import bad_request
 from mooring.cluster.apiserver.options import WriteOptions
-from mooring.cluster.apiserver.patching.patch import STRATEGIC_PATCH, patched
+from mooring.cluster.apiserver.patching.patch import MERGE_PATCH, STRATEGIC_PATCH, patched
 from mooring.cluster.apiserver.requests import JSON
 from mooring.cluster.apiserver.resources import RESOURCES, Resource, by_kind
 from mooring.cluster.apiserver.store import Object
@@ -63,7 +63,7 @@ def read_objects(*given: Any) -> Iterator[Object]:
 
 def put(verbs: Verbs, value: Object) -> Object:
     """Create an object, or merge it into the existing one, as the first `kubectl apply` would."""
-    of = resource_of(value)
+    of = resource_of(value, verbs.custom.by_kind)
     value, strangers = decode_object(of, msgspec.json.encode(value), JSON)
     if strangers:  # report misspelt fields instead of dropping them
         start = f'{of.kind} in version "{of.version}" cannot be handled as a {of.kind}'
@@ -79,9 +79,10 @@ def put(verbs: Verbs, value: Object) -> Object:
         return made
     meta.pop("uid", None)  # of a dump: here the object has another one already
     body = msgspec.json.encode(value)
+    merge = _merge_patch(of)
 
     def lay_over(current: Object) -> Object:
-        return fit(of, patched(of, current, body, STRATEGIC_PATCH))
+        return fit(of, patched(of, current, body, merge))
 
     changed = verbs.modify(of, namespace, name, lay_over)
     if "status" in value and "status" in of.subresources:
@@ -95,13 +96,20 @@ def _with_status(verbs: Verbs, of: Resource, made: Object, status: Object) -> Ob
     change = msgspec.json.encode({"status": status})
 
     def lay_over(current: Object) -> Object:
-        return fit(of, patched(of, current, change, STRATEGIC_PATCH))
+        return fit(of, patched(of, current, change, _merge_patch(of)))
 
     namespace = meta.get("namespace", "")
     return verbs.modify(of, namespace, meta["name"], lay_over, subresource="status")
 
 
-def resource_of(value: Object) -> Resource:
+def _merge_patch(of: Resource) -> str:
+    """Custom objects have no strategic merge patches."""
+    return MERGE_PATCH if of.is_custom else STRATEGIC_PATCH
+
+
+def resource_of(
+    value: Object, by_kind: Callable[[str, str], Resource | None] = by_kind
+) -> Resource:
     """The resource of an object; LookupError if the server has none."""
     api_version, kind = str(value.get("apiVersion", "")), str(value.get("kind", ""))
     found = by_kind(api_version, kind)
@@ -110,10 +118,10 @@ def resource_of(value: Object) -> Resource:
     return found
 
 
-def find_resource(word: str) -> Resource:
+def find_resource(word: str, custom: Iterable[Resource] = ()) -> Resource:
     """The resource with this name: `pods`, `pod`, `po`, `Pod`; LookupError if there is none."""
-    for of in RESOURCES:
-        if word.lower() in (of.name, of.kind.lower(), *of.short):
+    for of in (*RESOURCES, *custom):
+        if word.lower() in (of.name, of.singular, of.kind.lower(), *of.short):
             return of
     raise LookupError(f"expected the name of a resource such as pods or deploy, got {word!r}")
 

@@ -10,6 +10,7 @@ import http.client
 import json
 import re
 import ssl
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,16 @@ _UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}
 _VERSION = re.compile(
     r"((?:ResourceVersion in (?:record|object meta)|current)[ :(]+)\d+", re.IGNORECASE
 )
-_DROPPED = frozenset(("managedFields", "resourceVersion", "creationTimestamp"))
+_DROPPED = frozenset(
+    ("managedFields", "resourceVersion", "creationTimestamp", "storageVersionHash")
+)
+# Descriptions of the columns Name and Age: ours have none.
+_ABOUT_COLUMNS = ("Name must be unique", "CreationTimestamp is a timestamp")
+# The fields of a custom object are checked in the order of a Go map.
+_UNORDERED = re.compile(
+    r"""(\w+\.(?:\{ns\}\.example\.com|apiextensions\.k8s\.io) "[^"]*" is invalid: )\[(.*)\]"""
+)
+_PATIENCE = 60.0  # seconds, for what a real server does in the background
 _TIMES = frozenset(("deletionTimestamp", "lastTransitionTime", "lastPhaseTransitionTime"))
 
 
@@ -45,6 +55,8 @@ class Step(msgspec.Struct, frozen=True):
     body: Any = None
     content_type: str = JSON
     accept: str = JSON
+    until: str = ""  # asked again until the answer has these words; ours has them at once
+    without: str = ""  # and none of these
 
     def __str__(self) -> str:
         shown = "" if self.body is None else f" {json.dumps(self.body)[:160]}"
@@ -52,7 +64,7 @@ class Step(msgspec.Struct, frozen=True):
 
     def encoded(self, namespace: str) -> bytes:
         if isinstance(self.body, str):
-            return self.body.encode()
+            return self.body.replace("{ns}", namespace).encode()
         if self.body is None:
             return b""
         return json.dumps(self.body).replace("{ns}", namespace).encode()
@@ -85,15 +97,23 @@ class Answer(msgspec.Struct, frozen=True):
     value: Any  # decoded, or text
 
 
+PAUSE = "PAUSE"
+"""Instead of a method: the real server's informers get time to see what was written."""
+_PAUSED = Answer(0, None)
+_PAUSE_SECONDS = 0.5
+
+
 def ask_ours(server: ApiServer, step: Step, namespace: str) -> Answer:
-    reply = server.answer(_call(step, namespace))
+    if step.method == PAUSE:
+        return _PAUSED
+    reply = server.answer(request_of(step, namespace))
     assert not isinstance(reply, WatchResponse), f"a watch has no end: {step}"
     return Answer(reply.status, _decoded(reply.body))
 
 
 def watch_ours(server: ApiServer, step: Step, namespace: str) -> Answer:
     """All that a watch tells until it ends, in virtual time."""
-    watching = server.answer(_call(step, namespace))
+    watching = server.answer(request_of(step, namespace))
     assert isinstance(watching, WatchResponse), watching
 
     async def told() -> bytes:
@@ -109,7 +129,8 @@ def watch_ours(server: ApiServer, step: Step, namespace: str) -> Answer:
     return Answer(200, [json.loads(line) for line in lines])
 
 
-def _call(step: Step, namespace: str) -> ApiRequest:
+def request_of(step: Step, namespace: str) -> ApiRequest:
+    """The request of a step to our own server."""
     path, _, query = step.path.replace("{ns}", namespace).partition("?")
     return ApiRequest(
         method=step.method,
@@ -134,6 +155,18 @@ class RealServer:
         )
 
     def ask(self, step: Step, namespace: str) -> Answer:
+        if step.method == PAUSE:
+            time.sleep(_PAUSE_SECONDS)
+            return _PAUSED
+        answer = self._ask(step, namespace)
+        end = time.monotonic() + _PATIENCE
+        while not _is_awaited(step, answer):
+            assert time.monotonic() < end, f"{step} never says {step.until!r}: {answer}"
+            time.sleep(0.05)
+            answer = self._ask(step, namespace)
+        return answer
+
+    def _ask(self, step: Step, namespace: str) -> Answer:
         headers = {"Authorization": f"Bearer {self._token}", "Accept": step.accept}
         body = step.encoded(namespace) or None
         if body is not None:
@@ -145,6 +178,11 @@ class RealServer:
 
     def close(self) -> None:
         self._connection.close()
+
+
+def _is_awaited(step: Step, answer: Answer) -> bool:
+    said = json.dumps(answer.value)
+    return step.until in said and not (step.without and step.without in said)
 
 
 def _decoded(body: bytes) -> Any:
@@ -169,8 +207,12 @@ def _comparable(value: Any, namespace: str) -> Any:
     if isinstance(value, list):
         return [_comparable(part, namespace) for part in value]
     if isinstance(value, str):
+        if value.startswith(_ABOUT_COLUMNS):
+            return ""
         text = _UID.sub("<uid>", value).replace(namespace, "{ns}")
         text = _VERSION.sub(r"\1<version>", text)
+        if listed := _UNORDERED.fullmatch(text):
+            text = f"{listed[1]}[{', '.join(sorted(listed[2].split(', ')))}]"
         return text.split("\n@@")[0]  # the difference between two Go structs follows
     return value
 
@@ -213,6 +255,7 @@ def read_scripts(name: str) -> dict[str, list[Step]]:
 
     A step is a method, a path and perhaps a kind, with its body: without apiVersion, kind and the
     name x, and a pod without its container. TRY has several bodies; each is created as a dry run.
+    PAUSE waits.
     """
     written = yaml.safe_load(Path(__file__).with_name(name).read_text())
     return {

@@ -56,7 +56,7 @@ def describe() -> str:
 def _numbers(name: str) -> Iterator[tuple[str, str]]:
     package, _, kind = name.rpartition(".")
     known = all_types()[name].fields
-    for field in _structs(package)[kind]:
+    for field in _structs(package).get(kind, ()):  # a struct without fields is on one line
         if not field.name:
             for inner, number in _inlined(package, field.type):
                 yield inner, f"{field.number}.{number}"
@@ -75,14 +75,17 @@ def _structs(package: str) -> Mapping[str, list[Field]]:
     module, folder = ("k8s.io/api", f"{group}/{version}")
     if group == "meta":
         module, folder = "k8s.io/apimachinery", f"pkg/apis/meta/{version}"
-    text = (_folder(module) / folder / "types.go").read_text()
+    if group == "apiextensions":
+        module, folder = "k8s.io/apiextensions-apiserver", f"pkg/apis/{group}/{version}"
+    files = [_folder(module) / folder / name for name in ("types.go", "types_jsonschema.go")]
+    text = "".join(file.read_text() for file in files if file.exists())
     return {match[1]: list(_fields(match[2])) for match in _STRUCT.finditer(text)}
 
 
 def _fields(body: str) -> Iterator[Field]:
     for _, kind, tags in _FIELD.findall(body):
         found = dict(_TAG.findall(tags))
-        if "protobuf" in found:
+        if {"protobuf", "json"} <= found.keys():
             name = found["json"].partition(",")[0]
             yield Field(name, kind, int(found["protobuf"].split(",")[1]))
 

@@ -28,7 +28,12 @@ _HEADER: Final = """\
 # without default)   granular: merged although its type is atomic   merge, merge=KEY, replace,
 # retainKeys: the strategy of strategic merge patches   always: written even when empty
 """
-_PREFIXES: Final = ("io.k8s.api.", "io.k8s.apimachinery.pkg.apis.", "io.k8s.apimachinery.pkg.")
+_PREFIXES: Final = (
+    "io.k8s.api.",
+    "io.k8s.apimachinery.pkg.apis.",
+    "io.k8s.apimachinery.pkg.",
+    "io.k8s.apiextensions-apiserver.pkg.apis.",
+)
 # Types that are written as one value, and what they are called in the file.
 _VALUES: Final = {
     "meta.v1.Time": "time",
@@ -37,6 +42,10 @@ _VALUES: Final = {
     "api.resource.Quantity": "quantity",
     "runtime.RawExtension": "any",
     "util.intstr.IntOrString": "intorstring",
+    "apiextensions.v1.JSON": "any",
+    "apiextensions.v1.JSONSchemaPropsOrArray": "schemaorlist",
+    "apiextensions.v1.JSONSchemaPropsOrBool": "schemaorbool",
+    "apiextensions.v1.JSONSchemaPropsOrStringArray": "any",
 }
 # What requests may carry besides objects; kinds that are stored come from RESOURCES.
 _OTHER_ROOTS: Final = (
@@ -80,8 +89,9 @@ def _roots() -> Iterable[str]:
 def _types(api: AdminApi) -> dict[str, Schema]:
     """All types of the groups we serve, by short name."""
     found: dict[str, Schema] = {}
-    groups = {resource.group for resource in RESOURCES} | set(_OTHER_GROUPS)
-    for path in sorted(_document(group, "v1") for group in groups):
+    groups = {(resource.group, resource.version) for resource in RESOURCES}
+    groups |= {(group, "v1") for group in _OTHER_GROUPS}
+    for path in sorted(_document(*group) for group in groups):
         document = api.request("GET", f"/openapi/v3/{path}")
         for name, schema in document["components"]["schemas"].items():
             found[_short(name)] = schema

@@ -231,6 +231,15 @@ SCRIPTS: dict[str, list[Step]] = {
     )
     + trying("/api/v1/namespaces", [thing("v1", "Namespace", "A.b")])
     + trying("/api/v1/namespaces/{ns}/services", [thing("v1", "Service", "1.b")]),
+    "fields that are there twice": [
+        post(f"{MAPS}?fieldValidation={mode}&dryRun=All", body)
+        for mode in ("Strict", "Warn", "Ignore")
+        for body in (
+            '{"metadata":{"name":"x"},"data":{"a":"1","a":"2"},"nope":1}',
+            '{"nope":1,"metadata":{"name":"x","labels":{"a":"1"},"labels":{"a":"\\":"}}}',
+            '{"metadata":{"name":"x","name":"y","name":"x"}}',
+        )
+    ],
     "namespaces": [
         post("/api/v1/namespaces", thing("v1", "Namespace", "{ns}-2")),
         patch("/api/v1/namespaces/{ns}-2", {"metadata": {"labels": {"a": "b"}}}),

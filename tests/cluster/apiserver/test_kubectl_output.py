@@ -148,6 +148,7 @@ SCRIPT: list[tuple[str, str]] = [
 ]  # fmt: skip
 
 _VARYING = [
+    (r"Warning: mooring [^\n]*\n", ""),  # what is not simulated
     (r"\b\d+(s|m\d*s?)\b", "AGE"),
     (r"10\.96\.\d+\.\d+", "CLUSTER-IP"),
     (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "TIME"),

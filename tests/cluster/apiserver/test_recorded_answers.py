@@ -23,8 +23,9 @@ from tests.cluster.apiserver.compared_requests import (
     post,
     watch_ours,
 )
-from tests.cluster.apiserver.record_answers import SCRIPTS, record, recorded
+from tests.cluster.apiserver.record_answers import FILES, SCRIPTS, record, recorded
 from tests.controlplane.cluster import ControlPlane
+from tests.sizes import sized
 
 from mooring.cluster.apiserver.server import ApiServer
 
@@ -70,10 +71,15 @@ def begin(real: RealServer, ours: ApiServer) -> str:
     return namespace
 
 
-def test_what_was_written_down_is_still_true(real: RealServer) -> None:
+@pytest.mark.parametrize("file", FILES)
+def test_what_was_written_down_is_still_true(file: str, real: RealServer) -> None:
     """Otherwise run `python -m tests.cluster.apiserver.record_answers`."""
     noted = recorded()
-    for name, answers in record(real).items():
+    scripts = FILES[file]
+    if file == "real_answers_custom":  # the real server takes a second or two for each definition
+        chosen = ("definitions: defaults", "custom objects: apply", "custom objects: versions")
+        scripts = {name: steps for name, steps in scripts.items() if name in chosen or sized(1) > 1}
+    for name, answers in record(real, scripts).items():
         for step, answer, expected in zip(SCRIPTS[name], answers, noted[name], strict=True):
             assert answer == expected, str(step)
 

@@ -71,6 +71,16 @@ def test_warns_of_fields_that_do_not_exist(server: InProcessServer) -> None:
     assert 'strict decoding error: unknown field "spec.foo"' in value_of(refused)["message"]
 
 
+@pytest.mark.parametrize("media", ["application/yaml", "application/apply-patch+yaml"])
+def test_warns_of_keys_that_yaml_has_twice(server: InProcessServer, media: str) -> None:
+    text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata:\n  a: x\n  a: y\n"
+    path = "/api/v1/namespaces/default/configmaps"
+    method, path = ("POST", path) if media.endswith("/yaml") else ("PATCH", f"{path}/c")
+    query, headers = {"fieldManager": "me"}, {"content-type": media}
+    made = send(server, method, path, text.encode(), headers=headers, query=query)
+    assert made.headers == {"Warning": '299 - "line 6: key \\"a\\" already set in map"'}
+
+
 def test_a_patch_warns_as_well(server: InProcessServer) -> None:
     server.create(PODS, "p")
     headers = {"content-type": MERGE}

@@ -281,12 +281,13 @@ def test_a_namespace_takes_everything_along(server: InProcessServer) -> None:
 def test_a_namespace_waits_for_the_last_pod(server: InProcessServer) -> None:
     fill(server, node="n1")
     server.verbs.delete(NAMESPACES, "", "space")
-    assert server.names(MAPS) == []
+    assert server.names(MAPS) == ["a", "b", "c"]  # after the pods
     with pytest.raises(Forbidden, match="because it is being terminated"):
         server.verbs.create(MAPS, {"metadata": {"name": "late"}}, namespace="space")
     assert server.verbs.delete(NAMESPACES, "", "space")["status"]["phase"] == "Terminating"
     assert "space" in server.names(NAMESPACES)
     server.verbs.delete(PODS, "space", "p", grace=0)
+    assert server.names(MAPS) == []
     assert "space" not in server.names(NAMESPACES)
 
 

@@ -201,8 +201,9 @@ def test_finds_another_name_for_a_replica_set_if_there_is_a_namesake() -> None:
         cluster.settle()
         [made] = cluster.all(REPLICASETS)
         name = made["metadata"]["name"]
-        cluster.verbs.delete(DEPLOYMENTS, "default", "web", propagation="Orphan")
-        cluster.settle()
+        cluster.verbs.delete(DEPLOYMENTS, "default", "web", propagation="Background")
+        cluster.advance(1)
+        cluster.create(workload("ReplicaSet", name, replicas=0))  # with labels of its own
         cluster.create(workload("Deployment", "web", replicas=1))
         cluster.advance(2)
         assert len(cluster.all(REPLICASETS)) == 2

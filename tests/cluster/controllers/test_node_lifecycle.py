@@ -22,9 +22,10 @@ def test_taints_a_node_that_is_cordoned() -> None:
 
 
 def test_taints_a_node_that_is_not_ready() -> None:
+    effects = ("NoSchedule", "NoExecute")
     wanted_taints = {
-        "False": ["node.kubernetes.io/not-ready:NoSchedule"],
-        "Unknown": ["node.kubernetes.io/unreachable:NoSchedule"],
+        "False": [f"node.kubernetes.io/not-ready:{effect}" for effect in effects],
+        "Unknown": [f"node.kubernetes.io/unreachable:{effect}" for effect in effects],
         "True": [],
     }
     with virtual_cluster() as cluster:

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 from tests.cluster.virtual_cluster import names, virtual_cluster, workload
 
-from mooring.cluster.apiserver.resources import NAMESPACES
-from mooring.cluster.controllers.service_accounts import SERVICE_ACCOUNTS
+from mooring.cluster.apiserver.bootstrap import publish_authority
+from mooring.cluster.apiserver.resources import CONFIG_MAPS, NAMESPACES
+from mooring.cluster.controllers.service_accounts import ROOT_CA, SERVICE_ACCOUNTS
 
 
 def test_gives_every_namespace_an_account() -> None:
@@ -35,3 +36,23 @@ def test_ends_with_all_that_is_in_it() -> None:
         cluster.advance(2)
         assert cluster.pods("new") == []
         assert names(cluster.all(NAMESPACES)) == ["default", "kube-system"]
+
+
+def test_publishes_the_ca_of_the_server_in_every_namespace() -> None:
+    with virtual_cluster() as cluster:
+        cluster.settle()
+        assert cluster.all(CONFIG_MAPS) == []  # without TLS there is none
+        publish_authority(cluster.verbs, b"first")
+        cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "new"}})
+        cluster.settle()
+        for namespace in ("default", "kube-system", "new"):
+            assert cluster.get(CONFIG_MAPS, ROOT_CA, namespace)["data"] == {"ca.crt": "first"}
+        cluster.verbs.delete(CONFIG_MAPS, "new", ROOT_CA)
+        cluster.verbs.modify(
+            CONFIG_MAPS, "default", ROOT_CA, lambda value: {**value, "data": {"ca.crt": "own"}}
+        )
+        cluster.settle()
+        publish_authority(cluster.verbs, b"second")
+        cluster.settle()
+        for namespace in ("default", "kube-system", "new"):
+            assert cluster.get(CONFIG_MAPS, ROOT_CA, namespace)["data"] == {"ca.crt": "second"}

@@ -1,7 +1,7 @@
 """Admission: changes to new objects, and refusals, that depend on other objects in the cluster.
 
-As the admission plugins NamespaceLifecycle, Priority, DefaultTolerationSeconds, RuntimeClass,
-DefaultStorageClass and PodTopologyLabels; and the addresses and ports of services.
+As the admission plugins NamespaceLifecycle, LimitRanger, Priority, DefaultTolerationSeconds,
+RuntimeClass, DefaultStorageClass and PodTopologyLabels; and the addresses and ports of services.
 """
 
 from __future__ import annotations
@@ -14,14 +14,21 @@ from mooring.api.wellknown import GIVEN_TO_PODS
 from mooring.client.errors import Forbidden
 from mooring.cluster.apiserver.defaulting.workloads import TEMPLATE_GENERATION
 from mooring.cluster.apiserver.errors import forbidden, not_found
+from mooring.cluster.apiserver.limit_ranges import set_default_resources
 from mooring.cluster.apiserver.metadata import keep
-from mooring.cluster.apiserver.resources import NAMESPACES, NODES, STORAGE_CLASSES, Resource, known
+from mooring.cluster.apiserver.resources import (
+    NAMESPACES,
+    NODES,
+    SERVICES,
+    STORAGE_CLASSES,
+    Resource,
+    known,
+)
 from mooring.cluster.apiserver.store import Item, Object, Store
 from mooring.cluster.apiserver.validation.placement import merge_label_keys
 
 PRIORITY_CLASSES: Final = known("priorityclasses", "scheduling.k8s.io")
 _RUNTIME_CLASSES: Final = known("runtimeclasses", "node.k8s.io")
-_SERVICES: Final = known("services")
 
 _NOT_READY_TAINTS: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _TOLERATION_SECONDS: Final = 300  # how long pods stay on a node that is not ready
@@ -109,6 +116,7 @@ def admit_update(resource: Resource, value: Object, old: Object) -> None:
 
 def _admit_pod(store: Store, resource: Resource, pod: Object) -> None:
     spec, name = pod["spec"], pod["metadata"].get("name", "")
+    set_default_resources(store, pod)
     class_name, priority, policy = _priority_of(store, resource, spec, name)
     asked = spec.get("priority", priority)
     if asked != priority:
@@ -222,7 +230,7 @@ def _allocate_addresses(store: Store, service: Object) -> None:
     spec = service["spec"]
     if spec["type"] == "ExternalName":
         return
-    others = [item.decoded().get("spec", {}) for item in store.items(_SERVICES)]
+    others = [item.decoded().get("spec", {}) for item in store.items(SERVICES)]
     if not spec.get("clusterIP"):
         taken = {other.get("clusterIP") for other in others}
         # The first address is the API server's.

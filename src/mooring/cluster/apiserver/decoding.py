@@ -7,7 +7,10 @@ decodes. The result is plain dictionaries that defaulting and validation can rel
 
 from __future__ import annotations
 
+import contextlib
+import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, Final
@@ -18,8 +21,16 @@ from mooring.api import yaml
 from mooring.api.unreadable import NOT_JSON, NOT_YAML, why_unreadable
 from mooring.client.errors import StatusError
 from mooring.cluster.apiserver._gotext import go_kind, json_error
+from mooring.cluster.apiserver.customresources import decoding as custom
+from mooring.cluster.apiserver.customresources.resource import CustomResource
 from mooring.cluster.apiserver.errors import bad_request, invalid_kind, invalid_value
-from mooring.cluster.apiserver.field_types import explain_type_error, type_of, without_nulls
+from mooring.cluster.apiserver.field_types import (
+    explain_type_error,
+    fitted,
+    is_recursive,
+    type_of,
+    without_nulls,
+)
 from mooring.cluster.apiserver.options import WriteOptions
 from mooring.cluster.apiserver.requests import MAX_NODES, ApiRequest
 from mooring.cluster.apiserver.resources import Resource, by_kind
@@ -34,19 +45,36 @@ _SHOWN: Final = 30  # bytes of an unreadable body in messages
 
 def decode_object(resource: Resource, body: bytes, content_type: str) -> tuple[Object, list[str]]:
     """An object of this kind, and the fields in it that do not exist."""
+    if isinstance(resource, CustomResource):
+        return _decode_custom(resource, body, content_type)
     if content_type.startswith(YAML):
-        body = _from_yaml(body, resource.kind)
+        found, strangers = decode_object(resource, _from_yaml(body, resource.kind), "")
+        return found, [*yaml.repeated_keys(body), *strangers]
     head = _head(body, resource.kind)
     check_kind(resource, head.api_version, head.kind)
     kind, schema = resource.kind, _schema(resource)
     try:
         value, whole = _decoded(body, schema)
+        # As many keys as there are values, unless one is there twice; strings count alike.
+        if body.count(b'":') != msgspec.json.encode(whole).count(b'":'):
+            pairs = json.loads(body, object_pairs_hook=_Pairs)
+            return value, list(_strange_fields(pairs, schema, ""))
         return value, [] if value == whole else list(unknown_fields(whole, schema))
     except (ValueError, RecursionError) as error:
         why = why_unreadable(error)
         raise bad_request(
             f'{kind} in version "{resource.version}" cannot be handled as a {kind}: {why}'
         ) from error
+
+
+def _decode_custom(
+    resource: CustomResource, body: bytes, content_type: str
+) -> tuple[Object, list[str]]:
+    if content_type.startswith(YAML):
+        whole = custom.parse_yaml(body, resource.kind)
+        return custom.decode_custom(resource, body, whole, is_yaml=True)
+    _head(body, resource.kind)
+    return custom.decode_custom(resource, body, msgspec.json.decode(body), is_yaml=False)
 
 
 def decode_unstored(api_version: str, kind: str, body: bytes) -> Object:
@@ -73,6 +101,9 @@ def fit_unstored(api_version: str, kind: str, value: Object) -> Object:
 def _decoded(body: bytes, schema: Schema) -> tuple[Object, Any]:
     """The known fields of a body, and all of it; ValueError if a type does not match."""
     whole = msgspec.json.decode(body)
+    if is_recursive(schema):
+        whole = without_nulls(whole, schema)
+        return fitted(whole, schema), whole
     try:
         value: Object = _decoder(schema.name).decode(body)
     except msgspec.ValidationError as error:
@@ -87,7 +118,13 @@ def _decoded(body: bytes, schema: Schema) -> tuple[Object, Any]:
 
 def fit(resource: Resource, value: Object) -> Object:
     """The known fields of a decoded object; ValueError if a type does not match."""
+    if isinstance(resource, CustomResource):
+        resource.fit(value)
+        return value
     schema = _schema(resource)
+    if is_recursive(schema):
+        found: Object = fitted(without_nulls(value, schema), schema)
+        return found
     try:
         fitting: Object = msgspec.convert(value, type_of(schema))
     except msgspec.ValidationError:
@@ -105,6 +142,7 @@ def _fit(value: Object, schema: Schema) -> Object:
 
 def unknown_fields(value: Any, schema: Schema, path: str = "") -> Iterator[str]:
     """The paths of fields that the kind does not have."""
+    schema = schema.of(value)
     if isinstance(value, list):
         for index, inner in enumerate(value):
             yield from unknown_fields(inner, schema.items, f"{path}[{index}]")
@@ -116,6 +154,31 @@ def unknown_fields(value: Any, schema: Schema, path: str = "") -> Iterator[str]:
                 yield f'unknown field "{place}"'
             else:
                 yield from unknown_fields(inner, within, place)
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """An object of JSON as it was written: a key may be there twice."""
+
+
+def _strange_fields(value: Any, schema: Schema, path: str) -> Iterator[str]:
+    """The fields that the kind does not have, or that are there twice, as they are written."""
+    if isinstance(value, _Pairs):
+        if schema.form not in ("struct", "map"):
+            return
+        seen: Counter[str] = Counter()
+        for name, inner in value:
+            place = f"{path}.{name}" if path else name
+            within = schema.at(name)
+            seen[name] += 1
+            if seen[name] == 2:
+                yield f'duplicate field "{place}"'
+            elif within is None:
+                yield f'unknown field "{place}"'
+            else:
+                yield from _strange_fields(inner, within, place)
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from _strange_fields(inner, schema.items, f"{path}[{index}]")
 
 
 def check_kind(resource: Resource, api_version: str, kind: str) -> None:
@@ -173,6 +236,8 @@ def decode_body(
 ) -> tuple[Object, list[str]]:
     """An object of this kind, and the warnings about it."""
     media = media_of(request)
+    if resource.is_custom and media not in _READABLE:
+        raise custom.refuse_media()
     if media not in _READABLE:
         raise StatusError(
             "the body of the request was in an unknown format - accepted media types include: "
@@ -184,15 +249,41 @@ def decode_body(
     if strangers and options.validation == "Strict":
         raise bad_request(
             f'{resource.kind} in version "{resource.version}" cannot be handled as a '
-            f"{resource.kind}: strict decoding error: {', '.join(strangers)}"
+            f"{resource.kind}: {_strict_error(strangers)}"
         )
     return value, strangers if options.validation == "Warn" else []
+
+
+def check_applied(body: bytes, options: WriteOptions) -> list[str]:
+    """The warnings about keys that an applied configuration has more than once."""
+    with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError):
+        msgspec.json.decode(body)
+        return []  # kubectl sends JSON
+    repeated = [] if options.validation == "Ignore" else list(yaml.repeated_keys(body))
+    if repeated and options.validation == "Strict":
+        raise bad_request(
+            f"error strict decoding YAML: error converting YAML to JSON: {_in_yaml(repeated)}"
+        )
+    return repeated
+
+
+def _strict_error(strangers: list[str]) -> str:
+    repeated = [one for one in strangers if one.startswith("line ")]
+    others = [one for one in strangers if one not in repeated]
+    parts = [_in_yaml(repeated), *others] if repeated else others
+    return f"strict decoding error: {', '.join(parts)}"
+
+
+def _in_yaml(repeated: list[str]) -> str:
+    return "\n  ".join(["yaml: unmarshal errors:", *repeated])
 
 
 def check_patched(
     resource: Resource, value: Object, options: WriteOptions, patch: bytes
 ) -> tuple[Object, list[str]]:
     """The result of a patch, if it is still valid, and the warnings about it."""
+    if isinstance(resource, CustomResource):
+        return _check_patched_custom(resource, value, options)
     shown = patch.decode(errors="replace")
     said = (value.get("apiVersion", ""), value.get("kind", ""))
     if all(isinstance(word, str) for word in said):  # if not, it does not fit anyway
@@ -205,9 +296,22 @@ def check_patched(
         return value, []
     strangers = list(unknown_fields(value, _schema(resource)))
     if strangers and options.validation == "Strict":
-        why = f"strict decoding error: {', '.join(strangers)}"
+        why = _strict_error(strangers)
         raise invalid_kind("", "", "", [invalid_value("patch", shown, why)])
     return fitting, strangers if options.validation == "Warn" else []
+
+
+def _check_patched_custom(
+    resource: CustomResource, value: Object, options: WriteOptions
+) -> tuple[Object, list[str]]:
+    value = custom.with_metadata(resource, value)
+    custom.check_kind(resource, value)
+    shown = msgspec.json.encode(value, order="sorted").decode()
+    strangers = custom.strange_fields(resource, value)
+    if strangers and options.validation == "Strict":
+        why = _strict_error(strangers)
+        raise invalid_kind("", "", "", [invalid_value("patch", shown, why)])
+    return value, strangers if options.validation == "Warn" else []
 
 
 def check_name(value: Object, name: str) -> None:

@@ -90,8 +90,7 @@ def invalid(resource: Resource, name: str, problems: Sequence[FieldError]) -> St
 
 def invalid_kind(kind: str, group: str, name: str, problems: Sequence[FieldError]) -> StatusError:
     """422 with all field errors, each message once."""
-    texts = list(dict.fromkeys(str(problem) for problem in problems))
-    listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+    listed = aggregated([str(problem) for problem in problems])
     called = f"{kind}.{group}" if group else kind
     causes = [
         {"reason": problem.reason, "message": problem.message, "field": problem.field}
@@ -137,6 +136,12 @@ def forbidden(resource: Resource, name: str, why: str) -> Forbidden:
     return Forbidden(message, code=403, reason="Forbidden", details=_about(resource, name))
 
 
+def aggregated(texts: Sequence[str]) -> str:
+    """Several messages as one, each once, as Go's aggregate errors."""
+    listed = list(dict.fromkeys(texts))
+    return listed[0] if len(listed) == 1 else f"[{', '.join(listed)}]"
+
+
 def bad_request(message: str) -> StatusError:
     return StatusError(message, code=400, reason="BadRequest")
 
@@ -175,6 +180,12 @@ def no_such_path() -> NotFound:
 def no_such_method() -> StatusError:
     message = "the server does not allow this method on the requested resource"
     return StatusError(message, code=405, reason="MethodNotAllowed", details={})
+
+
+def no_such_verb(resource: Resource, verb: str) -> StatusError:
+    message = f'{verb} is not supported on resources of kind "{resource.qualified}"'
+    details = _details("", resource.group, resource.name)
+    return StatusError(message, code=405, reason="MethodNotAllowed", details=details)
 
 
 # --- over the wire -----------------------------------------------------------------------------

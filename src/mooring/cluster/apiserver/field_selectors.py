@@ -11,6 +11,8 @@ from typing import Final
 
 import msgspec
 
+from mooring.cluster.apiserver.customresources.json_paths import first
+from mooring.cluster.apiserver.customresources.resource import CustomResource
 from mooring.cluster.apiserver.errors import bad_request
 from mooring.cluster.apiserver.resources import Resource
 from mooring.cluster.apiserver.store import Fields, Item, Object
@@ -74,12 +76,34 @@ class FieldSelector(msgspec.Struct, frozen=True):
         )
 
 
+class CustomFieldSelector(FieldSelector, frozen=True):
+    """The same for custom objects, whose selectable fields the store does not keep."""
+
+    resource: CustomResource | None = None
+
+    def matches(self, item: Item) -> bool:
+        if self.resource is None:
+            return super().matches(item)
+        value = self.resource.read(item)
+        paths = self.resource.served.selectable
+        for test in self.requirements:
+            if test.field in paths:
+                found = _text(first(value, paths[test.field]))
+            else:
+                found = _value(item, test.field)
+            if (found == test.value) != test.is_equal:
+                return False
+        return True
+
+
 EVERYTHING: Final = FieldSelector()
 
 
 @lru_cache(maxsize=1024)
 def parse_fields(resource: Resource, text: str) -> FieldSelector:
     """Parse `a=b,c!=d`; raises kube-apiserver's error if that fails."""
+    if isinstance(resource, CustomResource):
+        return _parse_custom(resource, text)
     requirements = []
     for part in _parts(text):
         test = _test(part, text)
@@ -97,6 +121,17 @@ def parse_fields(resource: Resource, text: str) -> FieldSelector:
             )
         requirements.append(msgspec.structs.replace(test, field=field))
     return FieldSelector(tuple(requirements)) if requirements else EVERYTHING
+
+
+def _parse_custom(resource: CustomResource, text: str) -> FieldSelector:
+    requirements = tuple(test for part in _parts(text) if (test := _test(part, text)) is not None)
+    known = (*_COMMON[: 2 if resource.namespaced else 1], *resource.served.selectable)
+    for test in requirements:
+        if test.field not in known:
+            raise bad_request(f"field label not supported: {test.field}")
+    if all(test.field in _COMMON for test in requirements):
+        return FieldSelector(requirements) if requirements else EVERYTHING
+    return CustomFieldSelector(requirements, resource)
 
 
 def _parts(text: str) -> list[str]:
@@ -130,6 +165,12 @@ def _unescaped(value: str) -> str:
 
 
 # --- field values ------------------------------------------------------------------------------
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "" if value is None else str(value)
 
 
 def _value(item: Item, field: str) -> str:

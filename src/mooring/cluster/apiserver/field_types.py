@@ -14,7 +14,7 @@ import msgspec
 from mooring.cluster.apiserver._gotext import go_kind
 from mooring.cluster.apiserver.errors import shown
 from mooring.cluster.apiserver.quantities import BadQuantity
-from mooring.cluster.apiserver.schema import ANY, VALUE_TYPES, Schema
+from mooring.cluster.apiserver.schema import ANY, JSON_SCHEMA, VALUE_TYPES, Schema
 
 _NUMBERS: Final = ("int32", "int64", "intorstring")
 _TIMES: Final = ("time", "microtime")
@@ -61,8 +61,40 @@ def _or_none(schema: Schema) -> Any:
     return Any if schema.form == "any" else type_of(schema) | None
 
 
+def is_recursive(schema: Schema) -> bool:
+    """Whether a type contains itself: msgspec is told less of it, `fitted` does the rest."""
+    return schema.name.startswith("apiextensions.")
+
+
+def fitted(value: Any, schema: Schema) -> Any:
+    """The known fields of a value without nulls; ValueError if a type does not match."""
+    if said := next(_type_errors(value, schema, "", ""), ""):
+        raise ValueError(said)
+    return _known(value, schema)
+
+
+def _known(value: Any, schema: Schema) -> Any:
+    schema = schema.of(value)
+    if isinstance(value, list):
+        return [_known(part, schema.items) for part in value]
+    if not isinstance(value, dict) or schema.form == "any":
+        return value
+    return {
+        key: _known(part, within)
+        for key, part in value.items()
+        if (within := schema.at(key)) is not None and not _is_left_out(part, within, schema)
+    }
+
+
+def _is_left_out(value: Any, schema: Schema, parent: Schema) -> bool:
+    """JSON schemas are written without empty lists and maps."""
+    return parent.name == JSON_SCHEMA and schema.form in ("list", "map") and not value
+
+
 @cache
 def _struct(name: str) -> Any:
+    if name == JSON_SCHEMA:
+        return dict[str, Any]
     schema = Schema(form="struct", name=name)
     fields = {field: _or_none(inner) for field, inner in schema.fields.items()}
     return TypedDict(name.replace(".", "_"), fields, total=False)  # type: ignore[operator] # mypy wants literals
@@ -74,6 +106,7 @@ def explain_type_error(error: msgspec.ValidationError, value: Any, schema: Schem
 
 
 def _type_errors(value: Any, schema: Schema, struct: str, path: str) -> Iterator[str]:
+    schema = schema.of(value)
     if value is None or schema.form == "any":
         return  # Go accepts null for every type
     if schema.form == "list" and isinstance(value, list):

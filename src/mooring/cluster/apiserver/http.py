@@ -29,7 +29,11 @@ from mooring.client.certificates import Authority, Pair
 from mooring.client.errors import StatusError
 from mooring.cluster.apiserver import kubeconfig
 from mooring.cluster.apiserver._auth import Authenticator, Authorize, admit, check, impersonated
-from mooring.cluster.apiserver.bootstrap import publish_authority
+from mooring.cluster.apiserver.bootstrap import (
+    create_roles,
+    publish_address,
+    publish_authority,
+)
 from mooring.cluster.apiserver.requests import (
     ADMIN,
     JSON,
@@ -62,6 +66,14 @@ class Handler(Protocol):
     """Answers requests: the ApiServer."""
 
     async def handle(self, call: ApiRequest) -> ApiResponse | WatchResponse: ...
+
+
+class OtherPages(Protocol):
+    """Answers requests that are none of an API server's, of authenticated callers or others."""
+
+    async def respond(
+        self, request: web.BaseRequest, caller: Caller | None, authorize: Authorize | None
+    ) -> web.StreamResponse: ...
 
 
 class _ServerTls:
@@ -119,6 +131,7 @@ class HttpServer:
             server.reviews.authorize = self._authorize
             if self._authority is not None:
                 publish_authority(server.verbs, self._authority.certificate)
+            create_roles(server.verbs)
         self._listener = HttpListener(
             self._handle,
             None if self._authority is None else _ServerTls(self._authority, address),
@@ -128,6 +141,7 @@ class HttpServer:
             max_line=_MAX_LINE,
             cancels_handlers=True,  # a watch whose reader has gone ends at once
         )
+        self.others: dict[str, OtherPages] = {}  # by the beginning of the path, such as "/lens/"
         self._watches: set[asyncio.Task[Any]] = set()
         self._is_closing = False
         self.url: str = ""  # set by `start`
@@ -140,6 +154,8 @@ class HttpServer:
         scheme = "https" if self._authority is not None else "http"
         host = f"[{self._address}]" if ":" in self._address else self._address
         self.url = f"{scheme}://{host}:{port}"
+        if isinstance(self._server, ApiServer):
+            publish_address(self._server.verbs, self.url)
         return self.url
 
     async def close(self) -> None:
@@ -174,6 +190,12 @@ class HttpServer:
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         try:
+            for prefix, pages in self.others.items():
+                if request.path.startswith(prefix):
+                    header = request.headers.get("Authorization", "")
+                    certificate = request.get_extra_info("peercert")
+                    caller = self.authenticator.caller(header, certificate)
+                    return await pages.respond(request, caller, self._authorize)
             answer = await self._server.handle(await self._call(request))
         except StatusError as error:
             answer = refusal(error)

@@ -15,7 +15,7 @@ from mooring.cluster.apiserver.errors import (
     invalid_values,
     required,
 )
-from mooring.cluster.apiserver.resources import Resource
+from mooring.cluster.apiserver.resources import DEFINITIONS, Resource
 from mooring.cluster.apiserver.store import Object
 
 Faults = Callable[[str], tuple[str, ...]]
@@ -104,7 +104,9 @@ def validate_object_meta(resource: Resource, meta: Mapping[str, Any]) -> ErrorLi
         found += invalid_values("metadata.namespace", namespace, names.label_faults(namespace))
     found += validate_template_meta(meta, "metadata")
     found += _validate_owner_references(meta.get("ownerReferences") or [])
-    return found + _validate_finalizers(meta.get("finalizers") or [])
+    # Definitions and what they define may have finalizers without a slash.
+    is_extension = resource.is_custom or resource.key == DEFINITIONS.key
+    return found + _validate_finalizers(meta.get("finalizers") or [], any_name=is_extension)
 
 
 def validate_object_meta_update(meta: Mapping[str, Any], before: Mapping[str, Any]) -> ErrorList:
@@ -176,7 +178,7 @@ def _validate_owner_references(owners: list[Object]) -> ErrorList:
     return found
 
 
-def _validate_finalizers(finalizers: list[str]) -> ErrorList:
+def _validate_finalizers(finalizers: list[str], *, any_name: bool) -> ErrorList:
     found: ErrorList = []
     field = "metadata.finalizers"
     for name in finalizers:
@@ -185,7 +187,7 @@ def _validate_finalizers(finalizers: list[str]) -> ErrorList:
         why = "finalizer orphan and foregroundDeletion cannot be both set"
         found.append(invalid_value(field, finalizers, why))
     for index, name in enumerate(finalizers):
-        if "/" not in name and name not in _STANDARD_FINALIZERS:
+        if not any_name and "/" not in name and name not in _STANDARD_FINALIZERS:
             why = "name is neither a standard finalizer name nor is it fully qualified"
             found.append(invalid_value(f"{field}[{index}]", name, why))
     return found

@@ -8,13 +8,20 @@ kubectl falls back to v2 in protobuf: that document is empty.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
+from functools import lru_cache
 from hashlib import sha512
 from typing import Final
 
 import msgspec
 
-from mooring.cluster.apiserver.discovery import GIT_VERSION, groups
+from mooring.cluster.apiserver.customresources.openapi import (
+    definition_name,
+    definition_v2,
+    definition_v3,
+    list_definition,
+)
+from mooring.cluster.apiserver.customresources.resource import CustomResource
+from mooring.cluster.apiserver.discovery import GIT_VERSION, Served, groups, versions_of
 from mooring.cluster.apiserver.requests import ApiResponse
 from mooring.cluster.apiserver.resources import RESOURCES, Resource
 from mooring.cluster.apiserver.schema import VALUE_TYPES, Schema, all_types, schema_of
@@ -24,6 +31,11 @@ _ROOT: Final = "/openapi/v3"
 _V2: Final = "/openapi/v2"
 _V2_PROTOBUF: Final = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 _REF: Final = "#/components/schemas/"
+_V2_REF: Final = "#/definitions/"
+_PACKAGES: Final = {
+    "meta": "apimachinery.pkg.apis",
+    "apiextensions": "apiextensions-apiserver.pkg.apis",
+}
 _QUERIES: Final = {
     "put": ("dryRun", "fieldManager", "fieldValidation"),
     "post": ("dryRun", "fieldManager", "fieldValidation"),
@@ -33,24 +45,36 @@ _QUERIES: Final = {
 }
 
 
-def openapi(path: str, accept: str) -> ApiResponse | None:
+def openapi(path: str, accept: str, custom: Served = ()) -> ApiResponse | None:
     """The response to a path below /openapi; None if there is no such document."""
     path = path.rstrip("/")
     if path == _V2:
-        return _v2_document(accept)
+        return _v2_document(accept, custom)
     if path == _ROOT:
-        return ApiResponse(body=_index())
+        return ApiResponse(body=_index(custom))
     place = path.removeprefix(f"{_ROOT}/")
-    if place != path and place in _document_paths():
-        return ApiResponse(body=_document(place))
+    if place != path and place in _document_paths(custom):
+        return ApiResponse(body=_document(place, custom))
     return None
 
 
-def _v2_document(accept: str) -> ApiResponse:
-    """Version 2, which is empty."""
+def _v2_document(accept: str, custom: Served) -> ApiResponse:
+    """Version 2, which has custom resources only; in protobuf it is empty."""
     info = {"title": "Kubernetes", "version": GIT_VERSION}
     if "protobuf" not in accept:
-        document = {"swagger": "2.0", "info": info, "paths": {}, "definitions": {}}
+        definitions: Object = {}
+        for resource in custom:
+            if isinstance(resource, CustomResource):
+                name = definition_name(resource)
+                definitions[name] = definition_v2(resource, _V2_REF)
+                definitions[f"{name}List"] = list_definition(resource, _V2_REF)
+        if definitions:
+            meta = Schema(form="struct", name="meta.v1.ObjectMeta")
+            text = msgspec.json.encode(_types([meta.name], {})).replace(
+                _REF.encode(), _V2_REF.encode()
+            )
+            definitions |= msgspec.json.decode(text)
+        document = {"swagger": "2.0", "info": info, "paths": {}, "definitions": definitions}
         return ApiResponse(body=msgspec.json.encode(document))
     about = _text_field(1, info["title"].encode()) + _text_field(2, info["version"].encode())
     body = _text_field(1, b"2.0") + _text_field(2, about)
@@ -62,24 +86,40 @@ def _text_field(number: int, content: bytes) -> bytes:
     return bytes([number << 3 | 2, len(content)]) + content
 
 
-def _document_paths() -> dict[str, str]:
-    return {"api/v1": "", **{f"apis/{group}/v1": group for group in groups()}}
+def _document_paths(custom: Served) -> dict[str, tuple[str, str]]:
+    """The group and the version of each document."""
+    return {
+        "api/v1": ("", "v1"),
+        **{
+            f"apis/{group}/{version}": (group, version)
+            for group in groups(custom)
+            for version in versions_of(group, custom)
+        },
+    }
 
 
-@cache
-def _index() -> bytes:
-    paths = {place: {"serverRelativeURL": _address(place)} for place in _document_paths()}
+@lru_cache(maxsize=16)
+def _index(custom: Served) -> bytes:
+    paths = {
+        place: {"serverRelativeURL": _address(place, custom)} for place in _document_paths(custom)
+    }
     return msgspec.json.encode({"paths": paths})
 
 
-def _address(place: str) -> str:
+def _address(place: str, custom: Served) -> str:
     """With a hash, so that kubectl can cache the document."""
-    return f"{_ROOT}/{place}?hash={sha512(_document(place)).hexdigest().upper()}"
+    digest = sha512(_document(place, custom)).hexdigest().upper()
+    return f"{_ROOT}/{place}?hash={digest}"
 
 
-@cache
-def _document(place: str) -> bytes:
-    resources = [one for one in RESOURCES if one.group == _document_paths()[place]]
+def _document(place: str, custom: Served) -> bytes:
+    at = _document_paths(custom)[place]
+    resources = [one for one in (*RESOURCES, *custom) if (one.group, one.version) == at]
+    return _described(place, tuple(resources))
+
+
+@lru_cache(maxsize=256)
+def _described(place: str, resources: Served) -> bytes:
     paths: Object = {}
     for resource in resources:
         paths.update(_paths(resource, f"/{place}"))
@@ -119,7 +159,7 @@ def _operation(resource: Resource, method: str, action: str = "") -> Object:
         {"name": name, "in": "query", "schema": {"type": "string", "uniqueItems": True}}
         for name in _QUERIES[method]
     ]
-    content: Object = {"application/json": {"schema": {"$ref": _REF + _full(_type_of(resource))}}}
+    content: Object = {"application/json": {"schema": {"$ref": _REF + _name_of(resource)}}}
     return {
         "parameters": queries,
         "responses": {"200": {"description": "OK", "content": content}},
@@ -131,9 +171,22 @@ def _operation(resource: Resource, method: str, action: str = "") -> Object:
 # --- types ----------------------------------------------------------------------------------------
 
 
-def _schemas(resources: list[Resource]) -> Object:
-    kinds = {_type_of(resource): resource for resource in resources}
-    waiting, found = list(kinds), set[str]()
+def _schemas(resources: Served) -> Object:
+    kinds = {_type_of(one): one for one in resources if not one.is_custom}
+    roots = list(kinds)
+    found: Object = {}
+    for resource in resources:
+        if isinstance(resource, CustomResource):
+            roots.append("meta.v1.ObjectMeta")
+            name = definition_name(resource)
+            found[name] = definition_v3(resource, _REF)
+            found[f"{name}List"] = list_definition(resource, _REF)
+    return found | _types(roots, kinds)
+
+
+def _types(roots: list[str], kinds: dict[str, Resource]) -> Object:
+    """These types and all that they use."""
+    waiting, found = list(roots), set[str]()
     while waiting:
         name = waiting.pop()
         if name not in found:
@@ -194,6 +247,12 @@ def _struct_in(schema: Schema) -> str:
     return schema.name if schema.form == "struct" else ""
 
 
+def _name_of(resource: Resource) -> str:
+    if isinstance(resource, CustomResource):
+        return definition_name(resource)
+    return _full(_type_of(resource))
+
+
 def _type_of(resource: Resource) -> str:
     schema = schema_of(resource.api_version, resource.kind)
     if schema is None:
@@ -203,5 +262,6 @@ def _type_of(resource: Resource) -> str:
 
 def _full(name: str) -> str:
     """The OpenAPI name of a type in schema.txt."""
-    package = "apimachinery.pkg.apis" if name.startswith("meta.") else "api"
+    group = name.partition(".")[0]
+    package = _PACKAGES.get(group, "api")
     return f"io.k8s.{package}.{name}"

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
 
 from mooring.cluster.apiserver.resources import RESOURCES, Resource, by_path
+
+Finder = Callable[[str, str, str], Resource | None]
+"""The resource of a group, a version and a name in the plural."""
 
 _OF_NAMESPACES: Final = (["status"], ["finalize"])
 _GROUPS: Final = frozenset(found.group for found in RESOURCES)
@@ -36,18 +40,18 @@ def split_path(path: str) -> tuple[str, str, str, list[str]] | None:
     return group, version, "", rest
 
 
-def parse_path(path: str) -> Target | None:
+def parse_path(path: str, find: Finder = by_path) -> Target | None:
     """The target of a path; None if there is none."""
     place = split_path(path)
     if place is None:
         return None
     group, version, namespace, rest = place
-    resource = by_path(group, version, rest[0])
+    resource = find(group, version, rest[0])
     if resource is None or len(rest) > 3 or (namespace and not resource.namespaced):
         return None
     name = rest[1] if len(rest) > 1 else ""
     subresource = rest[2] if len(rest) > 2 else ""
-    if subresource and subresource not in resource.subresources:
+    if subresource and subresource not in resource.subresources and not resource.is_custom:
         return None
     if resource.namespaced and name and not namespace:
         return None

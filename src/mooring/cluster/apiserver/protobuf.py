@@ -19,7 +19,7 @@ from mooring.api.meta import format_time
 from mooring.api.unreadable import why_unreadable
 from mooring.cluster.apiserver.errors import bad_request
 from mooring.cluster.apiserver.requests import JSON, MAX_NODES, ApiRequest
-from mooring.cluster.apiserver.schema import Schema, schema_of
+from mooring.cluster.apiserver.schema import JSON_SCHEMA, Schema, schema_of
 from mooring.cluster.apiserver.store import Object
 
 NUMBERS_FILE: Final = Path(__file__).with_name("fieldnumbers.txt")
@@ -43,9 +43,13 @@ class _Field(msgspec.Struct, frozen=True):
 Numbers = dict[int, "_Field | dict[int, _Field]"]
 
 
+def is_protobuf(request: ApiRequest) -> bool:
+    return request.headers.get("content-type", "").startswith(PROTOBUF)
+
+
 def as_json(request: ApiRequest) -> ApiRequest:
     """The request with its body in JSON; raises a bad request if it is unreadable."""
-    if not request.headers.get("content-type", "").startswith(PROTOBUF):
+    if not is_protobuf(request):
         return request
     headers = {**request.headers, "content-type": JSON}
     body = msgspec.json.encode(decode_protobuf(request.body)) if request.body else b""
@@ -127,6 +131,8 @@ class _Reader:
                 return bool(_signed(raw))
             case "double":
                 return struct.unpack("<d", _content(raw))[0]
+            case "schemaorlist" | "schemaorbool":
+                return self._schemas(raw, schema.name)
             case "bytes":
                 return base64.b64encode(_content(raw)).decode()
             case "time" | "microtime":
@@ -139,6 +145,16 @@ class _Reader:
                     return _text(parts.get(3, b""))
                 return _signed(parts.get(2, 0))
         return _text(raw)
+
+    def _schemas(self, raw: Any, name: str) -> Any:
+        """A JSON schema in a CustomResourceDefinition, or a list of them, or a boolean."""
+        one = Schema(form="struct", name=JSON_SCHEMA)
+        if name == "schemaorbool":
+            parts = dict(self._fields(raw))
+            return self._message(parts[2], one) if 2 in parts else bool(parts.get(1))
+        found = [(number, self._message(part, one)) for number, part in self._fields(raw)]
+        listed = [schema for number, schema in found if number == 2]
+        return listed or (found[0][1] if found else None)
 
     def _time(self, raw: Any, *, micros: bool) -> str | None:
         parts = dict(self._fields(raw))

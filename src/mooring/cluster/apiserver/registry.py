@@ -11,14 +11,24 @@ from typing import Any, Final
 
 import msgspec
 
+from mooring.cluster.apiserver.customresources.definition_rules import (
+    validate_definition,
+    validate_definition_update,
+)
+from mooring.cluster.apiserver.customresources.definitions import (
+    prepare_definition,
+    set_defaults_definition,
+)
 from mooring.cluster.apiserver.defaulting import objects as defaults
 from mooring.cluster.apiserver.defaulting import pods as pod_defaults
+from mooring.cluster.apiserver.defaulting import stored as stored_defaults
 from mooring.cluster.apiserver.defaulting import workloads as workload_defaults
 from mooring.cluster.apiserver.errors import ErrorList
 from mooring.cluster.apiserver.resources import Resource
 from mooring.cluster.apiserver.store import Object
 from mooring.cluster.apiserver.validation import kinds as validation
 from mooring.cluster.apiserver.validation import pods as pod_validation
+from mooring.cluster.apiserver.validation import quotas as quota_validation
 from mooring.cluster.apiserver.validation import workloads as workload_validation
 
 
@@ -36,10 +46,18 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     validate: Callable[[Object], ErrorList] | None = None
     validates_updates: bool = True  # `validate` is called for updates too
     validate_update: Callable[[Object, Object], ErrorList] | None = None
+    validate_status: Callable[[Object, Object], ErrorList] | None = None
+    warning: str = ""  # what is not simulated, for kinds that are stored and have no effect
+    prepare: Callable[[Object, Object | None], None] | None = None  # sets fields of its own
 
 
 _ALL_METADATA: Final = ("labels", "annotations", "finalizers", "ownerReferences")
 _PLAIN: Final = Kind()
+_NO_NETWORK: Final = "mooring simulates no network: this object is stored and has no effect"
+_NO_METRICS: Final = "mooring simulates no metrics: this object is stored and scales nothing"
+_NO_WEBHOOKS: Final = "mooring calls no admission webhooks: this object is stored and has no effect"
+_NO_RBAC: Final = "mooring enforces no permissions: this object is stored and has no effect"
+_CUSTOM: Final = Kind(has_generation=True, needs_version=True)
 
 _KINDS: Final[dict[str, Kind]] = {
     "configmaps": Kind(
@@ -51,6 +69,10 @@ _KINDS: Final[dict[str, Kind]] = {
         creates_on_update=True,
         set_defaults=defaults.set_defaults_event,
         validate=validation.validate_event,
+    ),
+    "limitranges": Kind(
+        set_defaults=defaults.set_defaults_limit_range,
+        validate=quota_validation.validate_limit_range,
     ),
     "namespaces": Kind(
         first_status={"phase": "Active"},
@@ -80,6 +102,13 @@ _KINDS: Final[dict[str, Kind]] = {
         validate=pod_validation.validate_pod_create,
         validates_updates=False,
         validate_update=pod_validation.validate_pod_update,
+        validate_status=pod_validation.validate_pod_status_update,
+    ),
+    "podtemplates": Kind(
+        has_generation=True,
+        returns_deleted=True,
+        set_defaults=pod_defaults.set_defaults_template,
+        validate=workload_validation.validate_pod_template,
     ),
     "replicationcontrollers": Kind(
         has_generation=True,
@@ -89,10 +118,16 @@ _KINDS: Final[dict[str, Kind]] = {
         validate=workload_validation.validate_replication_controller,
     ),
     "resourcequotas": Kind(
-        first_status={}, returns_deleted=True, set_defaults=defaults.set_defaults_quota
+        first_status={},
+        returns_deleted=True,
+        set_defaults=defaults.set_defaults_quota,
+        validate=quota_validation.validate_quota,
+        validate_update=quota_validation.validate_quota_update,
+        validate_status=quota_validation.validate_quota_status,
     ),
     "secrets": Kind(
         set_defaults=defaults.set_defaults_secret,
+        validate=validation.validate_secret,
         validate_update=validation.validate_immutable_update,
     ),
     "serviceaccounts": Kind(returns_deleted=True),
@@ -103,6 +138,26 @@ _KINDS: Final[dict[str, Kind]] = {
         set_defaults=defaults.set_defaults_service,
         validate=validation.validate_service,
         validate_update=validation.validate_service_update,
+    ),
+    "mutatingwebhookconfigurations.admissionregistration.k8s.io": Kind(
+        has_generation=True,
+        set_defaults=stored_defaults.set_defaults_mutating_webhooks,
+        warning=_NO_WEBHOOKS,
+    ),
+    "validatingwebhookconfigurations.admissionregistration.k8s.io": Kind(
+        has_generation=True,
+        set_defaults=stored_defaults.set_defaults_validating_webhooks,
+        warning=_NO_WEBHOOKS,
+    ),
+    "customresourcedefinitions.apiextensions.k8s.io": Kind(
+        has_generation=True,
+        needs_version=True,
+        returns_deleted=True,
+        set_defaults=set_defaults_definition,
+        validate=validate_definition,
+        validates_updates=False,
+        validate_update=validate_definition_update,
+        prepare=prepare_definition,
     ),
     "daemonsets.apps": Kind(
         has_generation=True,
@@ -138,6 +193,11 @@ _KINDS: Final[dict[str, Kind]] = {
         validate=workload_validation.validate_stateful_set,
         validate_update=workload_validation.validate_stateful_set_update,
     ),
+    "horizontalpodautoscalers.autoscaling": Kind(
+        first_status={"currentMetrics": None, "desiredReplicas": 0},
+        set_defaults=stored_defaults.set_defaults_autoscaler,
+        warning=_NO_METRICS,
+    ),
     "jobs.batch": Kind(
         has_generation=True,
         first_status={},
@@ -155,6 +215,22 @@ _KINDS: Final[dict[str, Kind]] = {
     "leases.coordination.k8s.io": Kind(
         creates_on_update=True, needs_version=True, validate=validation.validate_lease
     ),
+    "endpointslices.discovery.k8s.io": Kind(
+        has_generation=True, set_defaults=defaults.set_defaults_endpoint_slice
+    ),
+    "ingressclasses.networking.k8s.io": Kind(
+        has_generation=True,
+        set_defaults=stored_defaults.set_defaults_ingress_class,
+        warning=_NO_NETWORK,
+    ),
+    "ingresses.networking.k8s.io": Kind(
+        has_generation=True, first_status={"loadBalancer": {}}, warning=_NO_NETWORK
+    ),
+    "networkpolicies.networking.k8s.io": Kind(
+        has_generation=True,
+        set_defaults=stored_defaults.set_defaults_network_policy,
+        warning=_NO_NETWORK,
+    ),
     "runtimeclasses.node.k8s.io": Kind(
         creates_on_update=True, needs_version=True, set_defaults=defaults.set_defaults_runtime_class
     ),
@@ -170,13 +246,17 @@ _KINDS: Final[dict[str, Kind]] = {
         validate=validation.validate_pod_disruption_budget,
     ),
     "clusterrolebindings.rbac.authorization.k8s.io": Kind(
-        creates_on_update=True, set_defaults=defaults.set_defaults_role_binding
+        creates_on_update=True,
+        set_defaults=defaults.set_defaults_role_binding,
+        warning=_NO_RBAC,
     ),
-    "clusterroles.rbac.authorization.k8s.io": Kind(creates_on_update=True),
+    "clusterroles.rbac.authorization.k8s.io": Kind(creates_on_update=True, warning=_NO_RBAC),
     "rolebindings.rbac.authorization.k8s.io": Kind(
-        creates_on_update=True, set_defaults=defaults.set_defaults_role_binding
+        creates_on_update=True,
+        set_defaults=defaults.set_defaults_role_binding,
+        warning=_NO_RBAC,
     ),
-    "roles.rbac.authorization.k8s.io": Kind(creates_on_update=True),
+    "roles.rbac.authorization.k8s.io": Kind(creates_on_update=True, warning=_NO_RBAC),
     "deviceclasses.resource.k8s.io": Kind(has_generation=True, returns_deleted=True),
     "resourceclaims.resource.k8s.io": Kind(
         first_status={},
@@ -219,4 +299,4 @@ _KINDS: Final[dict[str, Kind]] = {
 
 
 def kind_of(resource: Resource) -> Kind:
-    return _KINDS.get(resource.key, _PLAIN)
+    return _CUSTOM if resource.is_custom else _KINDS.get(resource.key, _PLAIN)

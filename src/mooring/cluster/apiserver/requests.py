@@ -45,6 +45,11 @@ class ApiResponse(msgspec.Struct, frozen=True, kw_only=True):
     headers: Mapping[str, str] = {}
 
 
+NO_PAGE: Final = ApiResponse(
+    status=404, body=b"404 page not found\n", content_type="text/plain; charset=utf-8"
+)
+
+
 class WatchResponse(msgspec.Struct, frozen=True, kw_only=True):
     """A streamed response: lines of JSON, one per event."""
 

@@ -7,7 +7,10 @@ from typing import Final
 
 import msgspec
 
+from mooring.cluster.apiserver.customresources.resource import CustomResource
+from mooring.cluster.apiserver.customresources.scaling import check_replicas
 from mooring.cluster.apiserver.decoding import (
+    check_applied,
     check_name,
     check_patched,
     decode_body,
@@ -22,6 +25,7 @@ from mooring.cluster.apiserver.errors import (
     invalid_kind,
     invalid_value,
     no_such_method,
+    no_such_verb,
     not_found,
     success,
 )
@@ -36,7 +40,12 @@ from mooring.cluster.apiserver.options import (
 from mooring.cluster.apiserver.patching.patch import APPLY_PATCH, patched
 from mooring.cluster.apiserver.paths import Target
 from mooring.cluster.apiserver.registry import kind_of
-from mooring.cluster.apiserver.requests import ApiRequest, ApiResponse, WatchResponse
+from mooring.cluster.apiserver.requests import (
+    NO_PAGE,
+    ApiRequest,
+    ApiResponse,
+    WatchResponse,
+)
 from mooring.cluster.apiserver.resources import Resource
 from mooring.cluster.apiserver.store import Item, Object, Store
 from mooring.cluster.apiserver.tables.response_format import ResponseFormat, encode
@@ -44,6 +53,7 @@ from mooring.cluster.apiserver.verbs import Verbs
 from mooring.cluster.apiserver.watch import watch
 
 _CREATED: Final = encode(success(201))
+_VERBS: Final = {"POST": "create", "DELETE": "delete"}
 
 
 class Rest:
@@ -57,6 +67,8 @@ class Rest:
     def answer(self, target: Target, request: ApiRequest) -> ApiResponse | WatchResponse:
         if self._store.unsaved and request.method not in ("GET", "HEAD"):
             raise insufficient_storage(self._store.unsaved)
+        if target.subresource and target.subresource not in target.resource.subresources:
+            raise not_found(target.resource, target.name)
         match target.subresource:
             case "binding" | "eviction":
                 return self._post_to_pod(target, request)
@@ -73,6 +85,8 @@ class Rest:
                 return self._patch(target, request)
             case "DELETE" if not target.subresource:
                 return self._delete(target, request)
+        if target.resource.is_custom and (verb := _VERBS.get(request.method)):
+            raise no_such_verb(target.resource, verb)
         raise no_such_method()
 
     def _answer_all(self, target: Target, request: ApiRequest) -> ApiResponse | WatchResponse:
@@ -84,6 +98,8 @@ class Rest:
                 return self._create(target, request)
             case "DELETE" if is_one_place:
                 return self._delete_all(target, request)
+        if target.resource.is_custom and not is_one_place:
+            return NO_PAGE
         raise no_such_method()
 
     def _format(
@@ -100,6 +116,9 @@ class Rest:
         if wanted.isdecimal() and int(wanted) > self._store.version:
             raise too_large(int(wanted), self._store.version)
         if target.subresource == "scale":
+            if isinstance(resource, CustomResource):
+                value = self._verbs.get(resource, target.namespace, target.name)
+                check_replicas(resource, value)
             scale = self._verbs.get(resource, target.namespace, target.name, subresource="scale")
             return ApiResponse(body=encode(scale))
         item = self._store.get(resource, target.namespace, target.name)
@@ -165,7 +184,9 @@ class Rest:
         if target.subresource == "scale":
             scale = fit_unstored("autoscaling/v1", "Scale", value)
             return self._scaled(target, scale, msgspec.structs.replace(options, is_apply=False))
-        value, warnings = check_patched(resource, value, options, request.body)
+        repeated = check_applied(request.body, options) if options.is_apply else []
+        value, strangers = check_patched(resource, value, options, request.body)
+        warnings = [*repeated, *strangers]
         check_name(value, name)
         if item is None:
             made = self._verbs.create(resource, value, namespace=namespace, options=options)
@@ -199,6 +220,8 @@ class Rest:
     ) -> ApiResponse:
         """The response to a write, from the stored bytes, or from `value` on a dry run."""
         meta = value["metadata"]
+        if not target.subresource and (limit := kind_of(target.resource).warning):
+            warnings = [*warnings, limit]
         headers = warning_headers(warnings)
         item = self._store.get(target.resource, meta.get("namespace", ""), meta["name"])
         if options.dry_run or item is None or str(item.version) != meta.get("resourceVersion"):

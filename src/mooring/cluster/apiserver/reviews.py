@@ -22,6 +22,7 @@ from mooring.cluster.apiserver.errors import (
 )
 from mooring.cluster.apiserver.requests import ApiRequest, ApiResponse, Caller
 from mooring.cluster.apiserver.store import Object
+from mooring.cluster.apiserver.tables.response_format import accepted, not_acceptable
 
 Authenticate = Callable[[str], Caller | None]
 """The user of a token; None if it is unknown."""
@@ -63,6 +64,8 @@ class Reviews:
             raise no_such_path()
         if request.method != "POST":
             raise no_such_method()
+        if accepted(request.headers.get("accept", "")) != "whole":
+            raise not_acceptable()
         api_version = f"{group}/v1"
         review = decode_unstored(api_version, kind, request.body)
         status = self._QUESTIONS[kind](self, review, request.caller)

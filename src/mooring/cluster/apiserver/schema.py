@@ -36,17 +36,25 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True):
     strategies: tuple[str, ...] = ()  # of strategic merge patches: merge, replace, retainKeys
     merge_key: str = ""  # of strategic merge patches; none for a set
     is_always_there: bool = False  # written even if it is not set
+    members: dict[str, Schema] | None = None  # the fields of a struct that is not in schema.txt
 
     @property
     def fields(self) -> dict[str, Schema]:
         """The fields of a struct."""
-        return all_types()[self.name].fields
+        return all_types()[self.name].fields if self.members is None else self.members
 
     def at(self, name: str) -> Schema | None:
         """The schema under a name in a struct or a map; None for an unknown field."""
         if self.form == "struct":
-            return self.fields.get(name)
+            return self.fields.get(name) or self.element
         return self.items
+
+    def of(self, value: Any) -> Schema:
+        """The schema of this very value, where it may be a JSON schema or something else."""
+        if self.name not in _OR_SCHEMA or not isinstance(value, dict | list):
+            return self
+        one = Schema(form="struct", name=JSON_SCHEMA)
+        return one if isinstance(value, dict) else Schema(form="list", element=one)
 
     @property
     def items(self) -> Schema:
@@ -103,7 +111,12 @@ VALUE_TYPES: Final[Mapping[str, ValueType]] = {
         str | int | float, "0", "quantity", {"oneOf": [_TEXT, {"type": "number"}]}
     ),
     "intorstring": ValueType(int | str, 0, "int32", _NUMBER_OR_TEXT),
+    # Of a CustomResourceDefinition: a JSON schema, or a list of them, or a boolean.
+    "schemaorlist": ValueType(Any, None, "v1.JSONSchemaPropsOrArray", {}),
+    "schemaorbool": ValueType(Any, None, "v1.JSONSchemaPropsOrBool", {}),
 }
+JSON_SCHEMA: Final = "apiextensions.v1.JSONSchemaProps"
+_OR_SCHEMA: Final = frozenset(("schemaorlist", "schemaorbool"))
 
 
 def schema_of(api_version: str, kind: str) -> Schema | None:

@@ -19,28 +19,30 @@ from typing import Final
 
 import msgspec
 
-from mooring.client.errors import StatusError
+from mooring.client.errors import NotFound, StatusError
 from mooring.cluster.apiserver._auth import Authorize, is_health
 from mooring.cluster.apiserver.bootstrap import bootstrap
+from mooring.cluster.apiserver.customresources.decoding import refuse_protobuf
+from mooring.cluster.apiserver.customresources.lifecycle import DefinitionLifecycle
 from mooring.cluster.apiserver.decoding import check_size, decode_unstored
 from mooring.cluster.apiserver.discovery import discover
 from mooring.cluster.apiserver.errors import bad_request, no_such_method, no_such_path, status_of
 from mooring.cluster.apiserver.field_selectors import fields_of
 from mooring.cluster.apiserver.openapi import openapi
 from mooring.cluster.apiserver.paths import Target, is_in_known_group, parse_path
-from mooring.cluster.apiserver.protobuf import as_json
-from mooring.cluster.apiserver.requests import ApiRequest, ApiResponse, WatchResponse
+from mooring.cluster.apiserver.protobuf import as_json, is_protobuf
+from mooring.cluster.apiserver.requests import NO_PAGE, ApiRequest, ApiResponse, WatchResponse
 from mooring.cluster.apiserver.resources import PODS
 from mooring.cluster.apiserver.rest import Rest
 from mooring.cluster.apiserver.reviews import Authenticate, Reviews
 from mooring.cluster.apiserver.store import Store
+from mooring.cluster.apiserver.unsimulated import refuse_unsimulated
 from mooring.cluster.apiserver.verbs import Verbs
 
 log = logging.getLogger(__name__)
 
 _TEXT: Final = "text/plain; charset=utf-8"
 _OK: Final = ApiResponse(body=b"ok", content_type=_TEXT)
-_NO_PAGE: Final = ApiResponse(status=404, body=b"404 page not found\n", content_type=_TEXT)
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -70,6 +72,7 @@ class ApiServer:
         self.reviews: Reviews = Reviews(authenticate, authorize)
         self._rest = Rest(self.verbs, clock)
         bootstrap(self.verbs)
+        DefinitionLifecycle(self.verbs)
 
     async def handle(self, request: ApiRequest) -> ApiResponse | WatchResponse:
         """The response to a request; failures are responses too."""
@@ -90,12 +93,31 @@ class ApiServer:
             return refusal(StatusError(text, code=500, reason="InternalError"))
 
     def _answer(self, request: ApiRequest) -> ApiResponse | WatchResponse:
-        request = as_json(request)
+        target = parse_path(request.path, self.verbs.custom.find)
+        if target is not None and target.resource.is_custom and is_protobuf(request):
+            raise refuse_protobuf(target.resource)
+        try:
+            request = as_json(request)
+        except StatusError:
+            if target is None:  # a kind that is not served has no fields, but a path
+                self._refuse_path(request)
+            raise
         check_size(request.body)
-        target = parse_path(request.path)
         if target is not None:
             return self._rest.answer(target, request)
         return self._answer_other(request)
+
+    def _refuse_path(self, request: ApiRequest) -> None:
+        """Raise if nothing is served at this path."""
+        json_request = msgspec.structs.replace(request, body=b"{}", headers={})
+        try:
+            found = self._answer_other(json_request)
+        except NotFound:
+            raise
+        except StatusError:
+            return
+        if isinstance(found, ApiResponse) and found.status == 404:
+            raise no_such_path()
 
     def _answer_other(self, request: ApiRequest) -> ApiResponse | WatchResponse:
         """Paths that are not objects."""
@@ -104,7 +126,8 @@ class ApiServer:
             return self._health(request)
         if request.method in ("GET", "HEAD"):
             accept = request.headers.get("accept", "")
-            found = discover(path, accept) or openapi(path, accept)
+            served = self.verbs.custom.resources
+            found = discover(path, accept, served) or openapi(path, accept, served)
             if found is not None:
                 return found
         review = self.reviews.answer(request, self.verbs.now())
@@ -113,9 +136,10 @@ class ApiServer:
         parts = path.strip("/").split("/")
         if len(parts) == 5 and parts[:3] == ["api", "v1", "namespaces"] and parts[4] == "bindings":
             return self._bind(request, parts[3])
+        refuse_unsimulated(self.store, path)
         if is_in_known_group(path):
             raise no_such_path()
-        return _NO_PAGE
+        return NO_PAGE
 
     def _health(self, request: ApiRequest) -> ApiResponse:
         if request.method not in ("GET", "HEAD"):

@@ -199,6 +199,11 @@ class Store:
     def unsubscribe(self, subscription: Subscription) -> None:
         self._subscriptions.get(subscription.resource, set()).discard(subscription)
 
+    def end_subscriptions(self, key: str) -> None:
+        """End the watches of a resource that is no longer served."""
+        for subscription in tuple(self._subscriptions.get(key, ())):
+            subscription.close()
+
     def compact(self) -> None:
         """Forget the history: watches that want to resume have to list again."""
         self._history.clear()

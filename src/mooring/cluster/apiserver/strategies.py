@@ -11,6 +11,8 @@ from typing import Final
 
 from mooring.client.errors import StatusError
 from mooring.cluster.apiserver import metadata
+from mooring.cluster.apiserver.customresources import strategy as custom
+from mooring.cluster.apiserver.customresources.resource import CustomResource
 from mooring.cluster.apiserver.defaulting import objects
 from mooring.cluster.apiserver.errors import (
     ErrorList,
@@ -24,11 +26,12 @@ from mooring.cluster.apiserver.events import is_translated
 from mooring.cluster.apiserver.metadata import keep
 from mooring.cluster.apiserver.quantities import BadQuantity
 from mooring.cluster.apiserver.registry import kind_of
-from mooring.cluster.apiserver.resources import Resource
+from mooring.cluster.apiserver.resources import ENDPOINT_SLICES, Resource
 from mooring.cluster.apiserver.store import Item, Object
 from mooring.cluster.apiserver.validation.kinds import validate_new_event
-from mooring.cluster.apiserver.validation.pods import validate_pod_spec, validate_pod_status_update
+from mooring.cluster.apiserver.validation.pods import validate_pod_spec
 
+_NOT_CONTENT: Final = {"apiVersion", "kind", "metadata", "status"}
 _FINALIZERS: Final = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}
 
 
@@ -45,6 +48,9 @@ def _readable(resource: Resource) -> Iterator[None]:
 
 
 def set_defaults(resource: Resource, value: Object) -> None:
+    if isinstance(resource, CustomResource):
+        resource.fit(value)
+        return
     kind = kind_of(resource)
     if kind.set_defaults is not None:
         with _readable(resource):
@@ -58,6 +64,9 @@ def prepare_status(resource: Resource, value: Object, now: str, old: Object | No
 
 def prepare_new(resource: Resource, value: Object) -> None:
     """Remove the fields that a client can't set on creation."""
+    if isinstance(resource, CustomResource):
+        custom.prepare_new(resource, value)
+        return
     kind = kind_of(resource)
     meta = value["metadata"]
     if kind.has_generation:
@@ -71,10 +80,15 @@ def prepare_new(resource: Resource, value: Object) -> None:
         spec = value.setdefault("spec", {})
         if "kubernetes" not in spec.get("finalizers", ()):
             spec["finalizers"] = [*spec.get("finalizers", ()), "kubernetes"]
+    if kind.prepare is not None:
+        kind.prepare(value, None)
 
 
 def prepare_update(resource: Resource, new: Object, old: Object, subresource: str) -> None:
     """Keep the old object's fields that this subresource can't change."""
+    if isinstance(resource, CustomResource):
+        custom.prepare_update(resource, new, old, subresource)
+        return
     has_status = "status" in resource.subresources
     meta, before = new["metadata"], old["metadata"]
     if subresource == "status":
@@ -88,22 +102,32 @@ def prepare_update(resource: Resource, new: Object, old: Object, subresource: st
         keep(new, old, "status")
     if resource.key == "namespaces" and subresource != "finalize":
         keep(new.setdefault("spec", {}), old.get("spec", {}), "finalizers")
+    if (prepare := kind_of(resource).prepare) is not None:
+        prepare(new, old)
 
 
 def count_generation(resource: Resource, new: Object, old: Object, subresource: str) -> None:
-    """Increase the generation with the spec; a Deployment's annotations count as well."""
+    """Increase the generation with the spec, or with a Deployment's annotations and the like."""
+    if isinstance(resource, CustomResource):
+        custom.count_generation(resource, new, old, subresource)
+        return
     meta, before = new["metadata"], old["metadata"]
     keep(meta, before, "generation")
     if subresource == "status" or not kind_of(resource).has_generation:
         return
-    has_changed = new.get("spec") != old.get("spec")
+    content = (new.keys() | old.keys()) - _NOT_CONTENT
+    has_changed = any(new.get(field) != old.get(field) for field in content)
     if resource.key == "deployments.apps":
         has_changed |= meta.get("annotations") != before.get("annotations")
+    elif resource.key == ENDPOINT_SLICES.key:
+        has_changed |= meta.get("labels") != before.get("labels")
     if has_changed:
         meta["generation"] = before.get("generation", 0) + 1
 
 
 def validate_create(resource: Resource, value: Object) -> ErrorList:
+    if isinstance(resource, CustomResource):
+        return custom.validate_create(resource, value)
     found = metadata.validate_object_meta(resource, value["metadata"])
     kind = kind_of(resource)
     if kind.validate is not None:
@@ -114,16 +138,18 @@ def validate_create(resource: Resource, value: Object) -> ErrorList:
 
 
 def validate_update(resource: Resource, new: Object, old: Object, subresource: str) -> ErrorList:
+    if isinstance(resource, CustomResource):
+        return custom.validate_update(resource, new, old, subresource)
     meta, before = new["metadata"], old["metadata"]
     found: ErrorList = []
     if meta != before:
         found += metadata.validate_object_meta(resource, meta)
         found += metadata.validate_object_meta_update(meta, before)
+    kind = kind_of(resource)
     if subresource == "status":
-        return found + (validate_pod_status_update(new, old) if resource.key == "pods" else [])
+        return found + (kind.validate_status(new, old) if kind.validate_status is not None else [])
     if resource.key == "pods" and subresource:
         return found + validate_pod_spec(new["spec"], "spec")
-    kind = kind_of(resource)
     if kind.validate is not None and kind.validates_updates:
         found += kind.validate(new)
     if kind.validate_update is not None:

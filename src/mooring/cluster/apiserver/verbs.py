@@ -26,6 +26,10 @@ from mooring.cluster.apiserver.admission import (
     check_namespace,
     topology_labels,
 )
+from mooring.cluster.apiserver.customresources.catalogue import CustomResources
+from mooring.cluster.apiserver.customresources.definitions import begin_deletion
+from mooring.cluster.apiserver.customresources.resource import CustomResource
+from mooring.cluster.apiserver.customresources.strategy import check_creatable
 from mooring.cluster.apiserver.errors import (
     already_exists,
     bad_request,
@@ -35,11 +39,20 @@ from mooring.cluster.apiserver.errors import (
 )
 from mooring.cluster.apiserver.events import from_storage, to_storage
 from mooring.cluster.apiserver.evictions import evict
+from mooring.cluster.apiserver.limit_ranges import check_limits
 from mooring.cluster.apiserver.namespaces import NamespaceTermination
 from mooring.cluster.apiserver.options import WriteOptions
 from mooring.cluster.apiserver.patching.managed_fields import tracked
+from mooring.cluster.apiserver.quotas import QuotaCharge, check_quota, is_short_lived
 from mooring.cluster.apiserver.registry import kind_of
-from mooring.cluster.apiserver.resources import NAMESPACES, PODS, Resource
+from mooring.cluster.apiserver.resources import (
+    CLAIMS,
+    DEFINITIONS,
+    NAMESPACES,
+    PODS,
+    SERVICES,
+    Resource,
+)
 from mooring.cluster.apiserver.scale import replicas_of, scale_of, with_replicas
 from mooring.cluster.apiserver.store import Item, Object, Store
 from mooring.cluster.apiserver.strategies import (
@@ -75,7 +88,8 @@ class Verbs:
         self.store: Store = store
         self._clock = clock
         self._rng = rng or random.Random()
-        self._namespaces = NamespaceTermination(store)
+        self.custom: CustomResources = CustomResources(store)
+        self._namespaces = NamespaceTermination(store, self.custom)
         self._second = (0, "")  # the last second that was formatted, and its text
 
     def now(self) -> str:
@@ -91,7 +105,7 @@ class Verbs:
         self, resource: Resource, namespace: str, name: str, *, subresource: str = ""
     ) -> Object:
         """A copy of an object, or its Scale; raises NotFound."""
-        value = self._item(resource, namespace, name).decoded()
+        value = _read(resource, self._item(resource, namespace, name))
         if subresource == "scale":
             return scale_of(resource, value)
         return from_storage(resource, value)
@@ -125,17 +139,24 @@ class Verbs:
             raise StatusError(
                 "resourceVersion should not be set on objects to be created", code=500
             )
+        if isinstance(resource, CustomResource):
+            check_creatable(resource, meta.get("name", ""))
         set_defaults(resource, value)
         admit_new(self.store, resource, value)
         prepare_new(resource, value)
         prepare_status(resource, value, self.now())
-        self._track(None, value, "", options)
+        self._track(resource, None, value, "", options)
         if problems := validate_create(resource, value):
             raise invalid(resource, meta.get("name", ""), problems)
+        check_limits(self.store, resource, value)
+        charge = check_quota(self.store, resource, value, self._clock())
         if self.store.get(resource, meta.get("namespace", ""), meta["name"]) is not None:
             raise already_exists(resource, meta["name"])
+        stored = _stored(resource, value)
         if not options.dry_run:
-            self.store.put(resource, value)
+            if charge is not None:
+                charge.apply()
+            self.store.put(resource, stored)
         return from_storage(resource, value)
 
     def _set_namespace(self, resource: Resource, meta: Object, namespace: str) -> None:
@@ -185,10 +206,10 @@ class Verbs:
             value = from_storage(resource, value)
             return self.create(resource, value, namespace=namespace, options=options)
         check_basis(resource, item, meta)
-        old = item.decoded()
+        old = _read(resource, item)
         self._set_namespace(resource, meta, namespace)
         metadata.carry_over(meta, old["metadata"])
-        if subresource != "status" or resource.key == NAMESPACES.key:
+        if subresource != "status" or resource.key == NAMESPACES.key or resource.is_custom:
             set_defaults(resource, value)
         if subresource != "status":
             admit_update(resource, value, old)
@@ -199,10 +220,28 @@ class Verbs:
         prepare_update(resource, value, old, subresource)
         prepare_status(resource, value, self.now(), old)
         count_generation(resource, value, old, subresource)
-        self._track(old, value, subresource, options)
+        self._track(resource, old, value, subresource, options)
         if problems := validate_update(resource, value, old, subresource):
             raise invalid(resource, name, problems)
+        charge = self._admit_change(resource, value, old, subresource)
+        if charge is not None and not options.dry_run:
+            charge.apply()
         return from_storage(resource, self._write(resource, item, value, old, options.dry_run))
+
+    def _admit_change(
+        self, resource: Resource, value: Object, old: Object, subresource: str
+    ) -> QuotaCharge | None:
+        """Check a change of requests and limits, or of what else a quota counts."""
+        if resource.key == PODS.key:
+            if subresource == "resize":
+                check_limits(self.store, resource, value)
+            elif subresource or is_short_lived(value["spec"]) == is_short_lived(old["spec"]):
+                return None
+        elif subresource or resource.key not in (CLAIMS.key, SERVICES.key):
+            return None
+        else:
+            check_limits(self.store, resource, value)
+        return check_quota(self.store, resource, value, self._clock(), old)
 
     def modify(
         self,
@@ -222,11 +261,17 @@ class Verbs:
         )
 
     def _track(
-        self, old: Object | None, new: Object, subresource: str, options: WriteOptions
+        self,
+        resource: Resource,
+        old: Object | None,
+        new: Object,
+        subresource: str,
+        options: WriteOptions,
     ) -> None:
         if not options.is_apply:  # an apply has written its managedFields
             part = subresource or options.part
-            tracked(old, new, options.manager, part, self.now(), agent=options.agent)
+            schema = resource.served.merge_schema if isinstance(resource, CustomResource) else None
+            tracked(old, new, options.manager, part, self.now(), agent=options.agent, schema=schema)
         metadata.tidy(new["metadata"])
 
     def _write(
@@ -242,7 +287,7 @@ class Verbs:
         if is_finished and not meta.get("deletionGracePeriodSeconds"):
             self._remove(resource, item)
             return value
-        self.store.put(resource, value)
+        self.store.put(resource, _stored(resource, value))
         return value
 
     def _update_scale(
@@ -250,12 +295,12 @@ class Verbs:
     ) -> Object:
         item = self._item(resource, namespace, name)
         meta = scale.get("metadata", {})
-        value = item.decoded()
+        value = _read(resource, item)
         if meta.get("resourceVersion"):
             value["metadata"]["resourceVersion"] = meta["resourceVersion"]
         if meta.get("uid"):
             value["metadata"]["uid"] = meta["uid"]
-        value = with_replicas(value, replicas_of(scale, name))
+        value = with_replicas(resource, value, replicas_of(resource, scale, name))
         options = msgspec.structs.replace(options, part="scale")
         changed = self.replace(resource, value, namespace=namespace, name=name, options=options)
         return scale_of(resource, changed)
@@ -281,8 +326,10 @@ class Verbs:
         """
         item = self._item(resource, namespace, name)
         check_preconditions(resource, item, uid, version)
-        value = item.decoded()
+        value = _read(resource, item)
         meta = value["metadata"]
+        if resource.key == DEFINITIONS.key:
+            return self._delete_definition(value, dry_run)
         if resource.key == NAMESPACES.key:
             self._namespaces.check_deletable(name)
             if "deletionTimestamp" not in meta:
@@ -302,17 +349,27 @@ class Verbs:
             mark(meta, self.now())
         meta["finalizers"] = finalizers
         metadata.tidy(meta)
-        if (is_marked or finalizers) and not dry_run and value != item.decoded():
-            item = self.store.put(resource, value)
+        if (is_marked or finalizers) and not dry_run and value != _read(resource, item):
+            item = self.store.put(resource, _stored(resource, value))
         if finalizers or meta.get("deletionGracePeriodSeconds") or dry_run:
             return from_storage(resource, value)
-        return from_storage(resource, self._remove(resource, item).decoded())
+        return from_storage(resource, _read(resource, self._remove(resource, item)))
 
     def _remove(self, resource: Resource, item: Item) -> Item:
         last = self.store.remove(resource, item.namespace, item.name)
         if resource.namespaced and self._namespaces.has_emptied(item.namespace):
             self._finish_namespace(item.namespace)
+        elif self._namespaces.has_lost_its_pods(resource, item.namespace):
+            self._delete_content(item.namespace, self._namespaces.remaining(item.namespace))
         return last or item
+
+    def _delete_definition(self, value: Object, dry_run: bool) -> Object:
+        """Its objects are deleted next, then the definition."""
+        if "deletionTimestamp" not in value["metadata"]:
+            begin_deletion(value, self.now())
+            if not dry_run:
+                self.store.put(DEFINITIONS, value)
+        return value
 
     # --- namespaces ----------------------------------------------------------------------------
 
@@ -325,12 +382,22 @@ class Verbs:
         name = value["metadata"]["name"]
         marked = self.store.put(NAMESPACES, value).decoded()
         content = self._namespaces.begin_termination(name)
-        for resource, item in content:
-            if self.store.get(resource, name, item.name) is not None:
-                self.delete(resource, name, item.name)
+        self._delete_content(name, content)
         if not content:
             self._finish_namespace(name)
         return marked
+
+    def _delete_content(self, name: str, content: list[tuple[Resource, Item]]) -> None:
+        """Delete objects of a terminating namespace; its status says what is left of them."""
+        for resource, item in content:
+            if self.store.get(resource, name, item.name) is not None:
+                self.delete(resource, name, item.name)
+
+        def report(value: Object) -> None:
+            value["status"]["conditions"] = self._namespaces.conditions(name, self.now())
+
+        if content and self.store.get(NAMESPACES, "", name) is not None:
+            self.modify(NAMESPACES, "", name, report, subresource="status")
 
     def _finish_namespace(self, name: str) -> None:
         def finalize(value: Object) -> None:
@@ -353,3 +420,15 @@ class Verbs:
     def evict(self, namespace: str, name: str, eviction: Object, *, dry_run: bool = False) -> None:
         """Delete a pod, unless its disruption budget forbids it."""
         evict(self, namespace, name, eviction, dry_run)
+
+
+# --- objects as they are stored -----------------------------------------------------------------
+
+
+def _read(resource: Resource, item: Item) -> Object:
+    """A copy of a stored object that may be changed."""
+    return resource.read(item) if isinstance(resource, CustomResource) else item.decoded()
+
+
+def _stored(resource: Resource, value: Object) -> Object:
+    return resource.to_stored(value) if isinstance(resource, CustomResource) else value

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final
 
 import msgspec
 
-from mooring.client.errors import ConflictError, NotFound
+from mooring.client.errors import ConflictError, NotFound, StatusError
 from mooring.cluster.apiserver.metadata import LETTERS
 from mooring.cluster.apiserver.resources import CLAIMS, PODS, Resource
 from mooring.cluster.apiserver.store import Item, Object, StoreChange
@@ -19,7 +19,7 @@ from mooring.cluster.apiserver.verbs import Verbs
 from mooring.cluster.component import ComponentContext
 from mooring.cluster.controllers.reconcile_queue import FailedPodBackoff, Key, ReconcileQueue
 from mooring.cluster.controllers.views import OwnerGraph, Pods, PodView
-from mooring.cluster.event_writer import NORMAL
+from mooring.cluster.event_writer import NORMAL, WARNING
 from mooring.framework.handle import Clock
 
 REVISION_HASH: Final = "controller-revision-hash"
@@ -43,6 +43,7 @@ class BuiltInController(abc.ABC):
     """Reconciles objects of one kind."""
 
     watches: ClassVar[tuple[Resource, ...]] = ()
+    watches_custom: ClassVar[bool] = False  # custom resources, too
     name: ClassVar[str] = ""  # as Events give it
 
     def __init__(self, context: ControllerContext) -> None:
@@ -103,7 +104,10 @@ class BuiltInController(abc.ABC):
         self.verbs.modify(of, meta.get("namespace", ""), meta["name"], change, subresource="status")
 
     def create_pod(self, owner: Object, template: bytes, **meta: Any) -> Object | None:
-        """Create a pod from a template, as `pod_of`; None if the name is taken."""
+        """Create a pod from a template, as `pod_of`; None if the name is taken.
+
+        A refusal, such as that of a quota, is raised again after an Event.
+        """
         pod = pod_of(owner, template, **meta)
         try:
             made = self.verbs.create(PODS, pod, namespace=pod["metadata"]["namespace"])
@@ -111,6 +115,9 @@ class BuiltInController(abc.ABC):
             if error.reason != "AlreadyExists":
                 raise
             return None
+        except StatusError as error:
+            self.record_event(owner, "FailedCreate", f"Error creating: {error}", WARNING)
+            raise
         self.record_event(owner, "SuccessfulCreate", f"Created pod: {made['metadata']['name']}")
         return made
 
@@ -169,6 +176,11 @@ class WorkloadController(BuiltInController):
             self._backoff.forget(change.new.uid)
         else:
             self.enqueue(change.new.key)
+
+    def revision_hashes(self, owner: Object) -> set[str]:
+        """The revisions of the pods of a DaemonSet or StatefulSet."""
+        pods = self.pods.of(owner["metadata"]["uid"])
+        return {pod.metadata.labels.get(REVISION_HASH, "") for pod in pods}
 
 
 def owner_reference(owner: Object) -> Object:

@@ -6,22 +6,35 @@ import logging
 from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
-from mooring.cluster.apiserver.resources import PODS, RESOURCES
+from mooring.cluster.apiserver.resources import PODS
 from mooring.cluster.apiserver.store import StoreChange
 from mooring.cluster.component import ComponentContext
 from mooring.cluster.controllers.base import BuiltInController, ControllerContext
+from mooring.cluster.controllers.cronjobs import CronJobController
 from mooring.cluster.controllers.daemonsets import DaemonSetController
 from mooring.cluster.controllers.deployments import DeploymentController
+from mooring.cluster.controllers.device_driver import DeviceDriver
 from mooring.cluster.controllers.disruption import DisruptionController
+from mooring.cluster.controllers.endpoints import EndpointsController
 from mooring.cluster.controllers.ephemeral_volumes import EphemeralVolumeController
 from mooring.cluster.controllers.garbage_collector import GarbageCollector
 from mooring.cluster.controllers.jobs import JobController
 from mooring.cluster.controllers.node_lifecycle import NodeLifecycleController, PodGarbageCollector
+from mooring.cluster.controllers.node_pools import NodePoolController
 from mooring.cluster.controllers.persistent_volumes import PersistentVolumeController
+from mooring.cluster.controllers.quotas import ResourceQuotaController
 from mooring.cluster.controllers.reconcile_queue import ReconcileQueue
 from mooring.cluster.controllers.replicasets import ReplicaSetController, ReplicationManager
-from mooring.cluster.controllers.service_accounts import ServiceAccountController
+from mooring.cluster.controllers.resource_claims import (
+    ClaimTemplateController,
+    ResourceClaimController,
+)
+from mooring.cluster.controllers.service_accounts import (
+    RootCertificatePublisher,
+    ServiceAccountController,
+)
 from mooring.cluster.controllers.statefulsets import StatefulSetController
+from mooring.cluster.controllers.taint_eviction import TaintEvictionController
 
 log = logging.getLogger(__name__)
 
@@ -32,12 +45,21 @@ ALL: Final[Mapping[str, Callable[[ControllerContext], BuiltInController]]] = {
     "statefulsets": StatefulSetController,
     "daemonsets": DaemonSetController,
     "jobs": JobController,
+    "cronjobs": CronJobController,
     "budgets": DisruptionController,
     "volumes": PersistentVolumeController,
     "ephemeral": EphemeralVolumeController,
     "serviceaccounts": ServiceAccountController,
+    "rootca": RootCertificatePublisher,
+    "endpoints": EndpointsController,
+    "quotas": ResourceQuotaController,
+    "claimtemplates": ClaimTemplateController,
+    "resourceclaims": ResourceClaimController,
+    "devices": DeviceDriver,
     "taints": NodeLifecycleController,
+    "evictions": TaintEvictionController,
     "pods": PodGarbageCollector,
+    "pools": NodePoolController,
     "garbage": GarbageCollector,
 }
 """The controllers by the names under which they can be left out."""
@@ -62,6 +84,7 @@ class Controllers:
         self.queue: ReconcileQueue = self._context.queue
         self._names = [name for name in ALL if only is None or name in only]
         self._watchers: dict[str, list[BuiltInController]] = {}  # by key of a resource
+        self._of_custom: list[BuiltInController] = []  # those that watch custom resources
         self._is_running = False
 
     def start(self) -> None:
@@ -71,11 +94,12 @@ class Controllers:
             controller = ALL[name](self._context)
             for of in controller.watches:
                 self._watchers.setdefault(of.key, []).append(controller)
-        store = self._context.verbs.store
+            if controller.watches_custom:
+                self._of_custom.append(controller)
+        store, served = self._context.verbs.store, self._context.verbs.custom
         present = [
             StoreChange("ADDED", item.version, of.key, item, None)
-            for of in RESOURCES
-            if not of.storage
+            for of in served.all()
             for item in store.list(of)
         ]
         for change in present:  # the whole owner graph first: owners may come after dependents
@@ -98,7 +122,7 @@ class Controllers:
     def _notify(self, change: StoreChange) -> None:
         if change.resource == PODS.key:
             self._call(self._context.pods.on_change, change)
-        for controller in self._watchers.get(change.resource, ()):
+        for controller in self._watchers.get(change.resource, self._of_custom):
             self._call(controller.on_change, change)
 
     def _call(self, on_change: Callable[[StoreChange], None], change: StoreChange) -> None:

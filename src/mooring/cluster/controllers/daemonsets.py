@@ -21,6 +21,7 @@ from mooring.cluster.controllers.base import (
     pod_of,
 )
 from mooring.cluster.controllers.reconcile_queue import Key
+from mooring.cluster.controllers.revisions import keep_revisions
 from mooring.cluster.controllers.views import PodView
 from mooring.cluster.kubelet.admission import may_run_on
 
@@ -70,6 +71,7 @@ class DaemonSetController(WorkloadController):
         plain = encode_template(found["spec"]["template"])
         mark = hash_of(plain)
         template = encode_template(_tolerant(found["spec"]["template"]))
+        keep_revisions(self, found, plain, mark, self.revision_hashes(found))
         wanted, allowed = self._eligible_nodes(found, template)
         by_node = self._by_node(found)
         budget = _BURST

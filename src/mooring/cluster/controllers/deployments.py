@@ -11,27 +11,28 @@ from mooring.client.errors import ConflictError
 from mooring.cluster.apiserver.resources import PODS, Resource, known
 from mooring.cluster.apiserver.store import Object, StoreChange
 from mooring.cluster.controllers import rollout
+from mooring.cluster.controllers.adoption import OwnerSelectors, adopt, selector_of
 from mooring.cluster.controllers.base import (
     BuiltInController,
+    ControllerContext,
     encode_template,
     hash_of,
     owner_reference,
     replicas_of,
+    with_condition,
 )
 from mooring.cluster.controllers.reconcile_queue import Key
-from mooring.cluster.controllers.replicasets import REPLICASETS
+from mooring.cluster.controllers.replicasets import REPLICA_FAILURE, REPLICASETS
 from mooring.cluster.controllers.views import meta_of
 
 DEPLOYMENTS: Final = known("deployments", "apps")
 HASH: Final = "pod-template-hash"
 REVISION: Final = "deployment.kubernetes.io/revision"
-_DESIRED: Final = "deployment.kubernetes.io/desired-replicas"
-_MOST: Final = "deployment.kubernetes.io/max-replicas"
 _NOT_COPIED: Final = (  # annotations that are about the Deployment alone
     "kubectl.kubernetes.io/last-applied-configuration",
     REVISION,
-    _DESIRED,
-    _MOST,
+    rollout.DESIRED,
+    rollout.MOST,
 )
 _HISTORY: Final = 10  # old ReplicaSets that are kept
 
@@ -42,15 +43,33 @@ class DeploymentController(BuiltInController):
     watches: ClassVar[tuple[Resource, ...]] = (DEPLOYMENTS, REPLICASETS, PODS)
     name: ClassVar[str] = "deployment-controller"
 
+    def __init__(self, context: ControllerContext) -> None:
+        super().__init__(context)
+        self._selectors = OwnerSelectors()
+        self._orphans: dict[str, set[str]] = {}  # ReplicaSets without a controller, by namespace
+
     def on_change(self, change: StoreChange) -> None:
         if change.resource == PODS.key:
             self._on_pod_change()
         elif change.resource == REPLICASETS.key:
-            owner = meta_of(change).controller
-            if owner is not None and owner.kind == DEPLOYMENTS.kind:
-                self.enqueue((change.new.namespace, owner.name))
-        elif change.type != "DELETED":
-            self.enqueue(change.new.key)
+            self._on_set_change(change)
+        else:
+            self._selectors.on_change(change)
+            if change.type != "DELETED":
+                self.enqueue(change.new.key)
+
+    def _on_set_change(self, change: StoreChange) -> None:
+        namespace, name = change.new.key
+        orphans = self._orphans.get(namespace, set())
+        orphans.discard(name)
+        meta = meta_of(change)
+        if meta.controller is not None:
+            if meta.controller.kind == DEPLOYMENTS.kind:
+                self.enqueue((namespace, meta.controller.name))
+        elif change.type != "DELETED" and meta.deletion_timestamp is None:
+            self._orphans.setdefault(namespace, set()).add(name)
+            for key in self._selectors.matching(namespace, meta.labels):
+                self.enqueue(key)
 
     def _on_pod_change(self) -> None:
         """Only deletions matter: the strategy Recreate waits until all old pods are gone."""
@@ -81,15 +100,25 @@ class DeploymentController(BuiltInController):
             if new is not None:
                 new = self._set_revision(found, new, old)
             everything = [*old, new] if new is not None else old
-            self._scale(found, rollout.sizes(found, new, old), everything)
+            sizes = {} if is_new else rollout.rescaled(found, new, old)
+            self._scale(found, sizes or rollout.sizes(found, new, old), everything)
             self._clean_up(found, old)
         return self._update_status(found, new, old, is_new)
 
     def _sets(self, owner: Object) -> list[Object]:
-        """Its ReplicaSets, the oldest revision first."""
+        """Its ReplicaSets, the oldest revision first, with those that it adopts."""
+        self._adopt(owner)
         kin = self.owner_graph.dependents(owner["metadata"]["uid"])
         read = (self.read(REPLICASETS, (ns, name)) for of, ns, name in kin if of == REPLICASETS.key)
         return sorted((one for one in read if one is not None), key=_revision)
+
+    def _adopt(self, owner: Object) -> None:
+        namespace = owner["metadata"]["namespace"]
+        selector = selector_of(owner)
+        for name in sorted(self._orphans.get(namespace, ())):
+            item = self.verbs.store.get(REPLICASETS, namespace, name)
+            if item is not None and selector is not None and selector.matches(item.labels):
+                adopt(self.verbs, REPLICASETS, owner, namespace, name, item.uid)
 
     # --- rolling -------------------------------------------------------------------------------
 
@@ -162,7 +191,8 @@ class DeploymentController(BuiltInController):
         for one in sets:
             meta, size = one["metadata"], rollout.spec_replicas([one])
             wanted = sizes.get(meta["name"], size)
-            if wanted == size:
+            noted = (meta.get("annotations") or {}).items() >= _sizes_wanted(owner).items()
+            if wanted == size and (noted or not size):
                 continue
 
             def resize(current: Object, wanted: int = wanted) -> None:
@@ -171,7 +201,8 @@ class DeploymentController(BuiltInController):
 
             self.verbs.modify(REPLICASETS, meta["namespace"], meta["name"], resize)
             one["spec"]["replicas"] = wanted
-            self._record_scaled(owner, one, size, wanted)
+            if wanted != size:
+                self._record_scaled(owner, one, size, wanted)
 
     def _record_scaled(self, owner: Object, one: Object, size: int, wanted: int) -> None:
         way = "up" if wanted > size else "down"
@@ -212,6 +243,7 @@ class DeploymentController(BuiltInController):
         now = self.clock.now()
         before = owner.get("status") or {}
         known = rollout.with_availability(before.get("conditions"), owner, available, now)
+        known = _with_failures(known, latest or old)
         name = (new or owner)["metadata"]["name"]
         progress = rollout.Progress(known, name, now)
         again: float | None = None
@@ -226,6 +258,17 @@ class DeploymentController(BuiltInController):
             conditions, again = progress.stalled(deadline)
         self.write_status(DEPLOYMENTS, owner, {**counts, "conditions": conditions})
         return again
+
+
+def _with_failures(known: list[Object], sets: Sequence[Object]) -> list[Object]:
+    """The conditions with that of the ReplicaSets whose pods are refused, if there is one."""
+    for one in sets:
+        for condition in (one.get("status") or {}).get("conditions") or ():
+            if condition["type"] == REPLICA_FAILURE:
+                said = (condition["status"], condition["reason"], condition["message"])
+                since = condition["lastTransitionTime"]
+                return with_condition(known, REPLICA_FAILURE, *said, since, lastUpdateTime=since)
+    return [one for one in known if one["type"] != REPLICA_FAILURE]
 
 
 def _has_progressed(before: Object, now: Object) -> bool:
@@ -245,7 +288,7 @@ def _copied(owner: Object) -> dict[str, str]:
 
 def _sizes_wanted(owner: Object) -> dict[str, str]:
     wanted = replicas_of(owner)
-    return {_DESIRED: str(wanted), _MOST: str(wanted + rollout.limits(owner)[0])}
+    return {rollout.DESIRED: str(wanted), rollout.MOST: str(wanted + rollout.limits(owner)[0])}
 
 
 def _template_of(one: Object) -> bytes:

@@ -3,6 +3,8 @@
 background   the owner is deleted at once, its dependents after it
 foreground   blocking dependents are deleted first, then the finalizer, then the owner
 orphan       dependents lose their ownerReference, then the finalizer, then the owner
+
+A dependent with another living owner only loses its reference.
 """
 
 from __future__ import annotations
@@ -10,22 +12,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar, Final
 
+from mooring.api.codec import decode
 from mooring.client.errors import ConflictError, NotFound
 from mooring.cluster.apiserver.resources import RESOURCES, Resource
 from mooring.cluster.apiserver.store import Object, StoreChange
 from mooring.cluster.controllers.base import BuiltInController, ControllerContext
 from mooring.cluster.controllers.reconcile_queue import Key
-from mooring.cluster.controllers.views import Meta, ObjectIdentity, meta_of
+from mooring.cluster.controllers.views import Meta, ObjectIdentity, PartialObject, meta_of
 
 FOREGROUND: Final = "foregroundDeletion"
 ORPHAN: Final = "orphan"
-_BY_KEY: Final = {found.key: found for found in RESOURCES if not found.storage}
 
 
 class GarbageCollector(BuiltInController):
     """Deletes objects without owners. Its keys are a resource and `namespace/name`."""
 
-    watches: ClassVar[tuple[Resource, ...]] = tuple(_BY_KEY.values())
+    watches: ClassVar[tuple[Resource, ...]] = tuple(
+        found for found in RESOURCES if not found.storage
+    )
+    watches_custom: ClassVar[bool] = True
     name: ClassVar[str] = "garbage-collector-controller"
 
     def __init__(self, context: ControllerContext) -> None:
@@ -54,7 +59,10 @@ class GarbageCollector(BuiltInController):
             self._enqueue_terminating(change)
 
     def _enqueue_terminating(self, change: StoreChange) -> None:
-        for owner in meta_of(change).owner_references:
+        owners = list(meta_of(change).owner_references)
+        if change.old is not None:  # a reference may just have been removed
+            owners += decode(change.old.raw, PartialObject).metadata.owner_references
+        for owner in owners:
             if owner.uid in self._ending:
                 self._enqueue(self._ending[owner.uid])
 
@@ -79,23 +87,40 @@ class GarbageCollector(BuiltInController):
         return None
 
     def _check_owners(self, identity: ObjectIdentity, meta: Meta) -> None:
-        dead = {
-            owner.uid for owner in meta.owner_references if not self.owner_graph.is_alive(owner.uid)
+        """Delete an object whose owners are gone or wait for it; as attemptToDeleteItem."""
+        leaving = {
+            owner.uid
+            for owner in meta.owner_references
+            if not self.owner_graph.is_alive(owner.uid) or self._waits_for_dependents(owner.uid)
         }
-        if not dead:
+        if not leaving:
             return
-        if len(dead) < len(meta.owner_references):
-            self._disown(identity, dead)
-        else:
+        if len(leaving) < len({owner.uid for owner in meta.owner_references}):
+            self._disown(identity, leaving)
+            return
+        dependents = self.owner_graph.dependents(meta.uid)
+        is_awaited = any(self.owner_graph.is_alive(uid) for uid in leaving)
+        if not is_awaited or not dependents:
             self._delete(identity, meta.uid, "Background")
+            return
+        if any(self._is_waiting(dependent) for dependent in dependents):
+            self._unblock(identity)  # a circle of owners would wait for itself
+        self._delete(identity, meta.uid, "Foreground")
+
+    def _waits_for_dependents(self, uid: str) -> bool:
+        identity = self._ending.get(uid)
+        return identity is not None and self._is_waiting(identity)
+
+    def _is_waiting(self, identity: ObjectIdentity) -> bool:
+        meta = self.owner_graph.meta(identity)
+        return meta is not None and _waits(meta) and FOREGROUND in meta.finalizers
 
     def _dependents_are_gone(self, meta: Meta) -> bool:
         """Delete the dependents of an owner; True if no blocking one is left."""
         for identity in self.owner_graph.dependents(meta.uid):
             dependent = self.owner_graph.meta(identity)
             if dependent is not None and dependent.deletion_timestamp is None:
-                has_own = bool(self.owner_graph.dependents(dependent.uid))
-                self._delete(identity, dependent.uid, "Foreground" if has_own else "Background")
+                self._check_owners(identity, dependent)
         for identity in self.owner_graph.dependents(meta.uid):
             dependent = self.owner_graph.meta(identity)
             if dependent is not None and any(
@@ -113,14 +138,24 @@ class GarbageCollector(BuiltInController):
     # --- writing -------------------------------------------------------------------------------
 
     def _delete(self, identity: ObjectIdentity, uid: str, propagation: str) -> None:
-        resource, namespace, name = identity
+        key, namespace, name = identity
+        resource = self.verbs.custom.by_key(key)
+        if resource is None:
+            return  # its definition is gone
         try:
-            self.verbs.delete(_BY_KEY[resource], namespace, name, uid=uid, propagation=propagation)
+            self.verbs.delete(resource, namespace, name, uid=uid, propagation=propagation)
         except (NotFound, ConflictError):
             return  # already deleted, or replaced by another object of this name
 
     def _disown(self, identity: ObjectIdentity, uids: set[str]) -> None:
         self._filter(identity, "ownerReferences", lambda owner: owner["uid"] not in uids)
+
+    def _unblock(self, identity: ObjectIdentity) -> None:
+        def change(current: Object) -> None:
+            for owner in current["metadata"].get("ownerReferences") or ():
+                owner["blockOwnerDeletion"] = False
+
+        self._modify(identity, change)
 
     def _drop_finalizer(self, identity: ObjectIdentity, finalizer: str) -> None:
         self._filter(identity, "finalizers", lambda name: name != finalizer)
@@ -130,8 +165,13 @@ class GarbageCollector(BuiltInController):
             meta = current["metadata"]
             meta[field] = [one for one in meta.get(field) or () if keeps(one)]
 
-        resource, namespace, name = identity
-        self.verbs.modify(_BY_KEY[resource], namespace, name, change)
+        self._modify(identity, change)
+
+    def _modify(self, identity: ObjectIdentity, change: Callable[[Object], None]) -> None:
+        key, namespace, name = identity
+        resource = self.verbs.custom.by_key(key)
+        if resource is not None:
+            self.verbs.modify(resource, namespace, name, change)
 
 
 def _waits(meta: Meta) -> bool:

@@ -11,6 +11,7 @@ import msgspec
 from mooring.api.meta import parse_time
 from mooring.cluster.apiserver.resources import PODS, Resource, known
 from mooring.cluster.apiserver.store import Object, StoreChange
+from mooring.cluster.controllers.adoption import PodAdoption
 from mooring.cluster.controllers.base import BuiltInController, ControllerContext, encode_template
 from mooring.cluster.controllers.reconcile_queue import Key
 from mooring.cluster.controllers.views import PodView
@@ -49,11 +50,15 @@ class JobController(BuiltInController):
     def __init__(self, context: ControllerContext) -> None:
         super().__init__(context)
         self._records: dict[str, _Record] = {}  # by uid of the job
+        self._adoption = PodAdoption(self)
 
     def on_change(self, change: StoreChange) -> None:
         if change.resource == PODS.key:
+            self._adoption.on_pod_change()
             self._on_pod_change()
-        elif change.type == "DELETED":
+            return
+        self._adoption.on_owner_change(change)
+        if change.type == "DELETED":
             self._records.pop(change.new.uid, None)
         else:
             self.enqueue(change.new.key)
@@ -71,8 +76,9 @@ class JobController(BuiltInController):
         job = self.read(JOBS, key)
         if job is None or "deletionTimestamp" in job["metadata"]:
             return None
-        if _endings(job):
+        if endings(job):
             return self._delete_after_ttl(job)
+        self._adoption.adopt_and_release(job, key)
         record = self._record(job)
         active = [pod for pod in self.pods.of(job["metadata"]["uid"]) if pod.is_active]
         outcome = self._outcome(job, record, active)
@@ -272,7 +278,7 @@ class JobController(BuiltInController):
         limit = job["spec"].get("ttlSecondsAfterFinished")
         if limit is None:
             return None
-        ended = max(parse_time(one["lastTransitionTime"]) for one in _endings(job))
+        ended = max(parse_time(one["lastTransitionTime"]) for one in endings(job))
         left = ended + int(limit) - self.clock.now()
         if left > 0:
             return left
@@ -283,7 +289,8 @@ class JobController(BuiltInController):
         return None
 
 
-def _endings(job: Object) -> list[Object]:
+def endings(job: Object) -> list[Object]:
+    """The conditions that say that a Job is over."""
     conditions = (job.get("status") or {}).get("conditions") or ()
     return [
         one

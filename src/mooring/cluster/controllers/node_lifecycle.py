@@ -16,17 +16,31 @@ QUARANTINE: Final = 40.0  # seconds from a node's deletion to that of its pods
 _UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
 _NOT_READY: Final = "node.kubernetes.io/not-ready"
 _UNREACHABLE: Final = "node.kubernetes.io/unreachable"
+_READY_EFFECTS: Final = ("NoSchedule", "NoExecute")
 _NODE_IS_GONE: Final[Mapping[str, str]] = {
     "type": "DisruptionTarget",
     "status": "True",
     "reason": "DeletionByPodGC",
     "message": "PodGC: node no longer exists",
 }
-_OURS: Final = (_UNSCHEDULABLE, _NOT_READY, _UNREACHABLE)
+# Conditions and the taints that they bring.
+_PRESSURES: Final[Mapping[str, str]] = {
+    "MemoryPressure": "node.kubernetes.io/memory-pressure",
+    "DiskPressure": "node.kubernetes.io/disk-pressure",
+    "PIDPressure": "node.kubernetes.io/pid-pressure",
+    "NetworkUnavailable": "node.kubernetes.io/network-unavailable",
+}
+_OURS: Final = frozenset(
+    (
+        (_UNSCHEDULABLE, "NoSchedule"),
+        *((key, effect) for key in (_NOT_READY, _UNREACHABLE) for effect in _READY_EFFECTS),
+        *((key, "NoSchedule") for key in _PRESSURES.values()),
+    )
+)
 
 
 class NodeLifecycleController(BuiltInController):
-    """Taints nodes that are cordoned or not ready."""
+    """Taints nodes that are cordoned, not ready or short of something."""
 
     watches: ClassVar[tuple[Resource, ...]] = (NODES,)
     name: ClassVar[str] = "node-controller"
@@ -41,9 +55,9 @@ class NodeLifecycleController(BuiltInController):
             return None
         known_taints = (node.get("spec") or {}).get("taints") or []
         wanted = _wanted(node)
-        present = {one["key"] for one in known_taints if one.get("effect") == "NoSchedule"}
-        missing = [name for name in wanted if name not in present]
-        surplus = [name for name in _OURS if name in present and name not in wanted]
+        present = {(one["key"], one.get("effect", "")) for one in known_taints}
+        missing = [taint for taint in wanted if taint not in present]
+        surplus = _OURS & present - set(wanted)
         if not missing and not surplus:
             return None
 
@@ -52,10 +66,10 @@ class NodeLifecycleController(BuiltInController):
             kept = [
                 one
                 for one in spec.get("taints") or ()
-                if not (one["key"] in surplus and one.get("effect") == "NoSchedule")
+                if (one["key"], one.get("effect", "")) not in surplus
             ]
             time = self.verbs.now()
-            more = [{"key": name, "effect": "NoSchedule", "timeAdded": time} for name in missing]
+            more = [{"key": name, "effect": effect, "timeAdded": time} for name, effect in missing]
             spec["taints"] = [*kept, *more]
             if not spec["taints"]:
                 del spec["taints"]
@@ -97,10 +111,16 @@ class PodGarbageCollector(BuiltInController):
         self.verbs.modify(PODS, namespace, name, change, subresource="status")
 
 
-def _wanted(node: Object) -> list[str]:
+def _wanted(node: Object) -> list[tuple[str, str]]:
+    """The keys and effects of the taints for the state of a node."""
     conditions = (node.get("status") or {}).get("conditions") or ()
-    ready = next((one["status"] for one in conditions if one["type"] == "Ready"), "True")
-    found = {"True": [], "False": [_NOT_READY]}.get(ready, [_UNREACHABLE])
+    states = {one["type"]: one["status"] for one in conditions}
+    found = []
     if (node.get("spec") or {}).get("unschedulable"):
-        found = [_UNSCHEDULABLE, *found]
+        found.append((_UNSCHEDULABLE, "NoSchedule"))
+    ready = states.get("Ready", "True")
+    if ready != "True":
+        key = _NOT_READY if ready == "False" else _UNREACHABLE
+        found += [(key, effect) for effect in _READY_EFFECTS]
+    found += [(key, "NoSchedule") for kind, key in _PRESSURES.items() if states.get(kind) == "True"]
     return found

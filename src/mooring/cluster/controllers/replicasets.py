@@ -6,15 +6,25 @@ from collections import Counter
 from typing import ClassVar, Final
 
 from mooring.api.meta import parse_time
+from mooring.client.errors import StatusError
 from mooring.cluster.apiserver.resources import PODS, Resource, known
-from mooring.cluster.apiserver.store import Object
-from mooring.cluster.controllers.base import WorkloadController, encode_template, replicas_of
+from mooring.cluster.apiserver.store import Object, StoreChange
+from mooring.cluster.controllers.adoption import PodAdoption
+from mooring.cluster.controllers.base import (
+    ControllerContext,
+    WorkloadController,
+    encode_template,
+    replicas_of,
+    with_condition,
+)
 from mooring.cluster.controllers.reconcile_queue import Key
 from mooring.cluster.controllers.views import PodView
 
 REPLICASETS: Final = known("replicasets", "apps")
 REPLICATION_CONTROLLERS: Final = known("replicationcontrollers")
 
+REPLICA_FAILURE: Final = "ReplicaFailure"
+"""The condition of a ReplicaSet whose pods are refused."""
 _BURST: Final = 200  # pods created or deleted per call
 _DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 
@@ -26,14 +36,32 @@ class ReplicaSetController(WorkloadController):
     name: ClassVar[str] = "replicaset-controller"
     of: ClassVar[Resource] = REPLICASETS
 
+    def __init__(self, context: ControllerContext) -> None:
+        super().__init__(context)
+        self._adoption = PodAdoption(self)
+
+    def on_change(self, change: StoreChange) -> None:
+        if change.resource != PODS.key:
+            self._adoption.on_owner_change(change)
+        else:
+            self._adoption.on_pod_change()
+        super().on_change(change)
+
     def reconcile(self, key: Key) -> float | None:
         found = self.read(self.of, key)
         if found is None:
             return None
         again: float | None = None
+        failure: StatusError | None = None
         if "deletionTimestamp" not in found["metadata"]:
-            again = self._manage_pods(found)
-        next_in = self._update_status(found)
+            self._adoption.adopt_and_release(found, key)
+            try:
+                again = self._manage_pods(found)
+            except StatusError as error:
+                failure = error
+        next_in = self._update_status(found, failure)
+        if failure is not None:
+            raise failure  # tried again later
         return next_in if again is None else again
 
     def _manage_pods(self, owner: Object) -> float | None:
@@ -55,7 +83,7 @@ class ReplicaSetController(WorkloadController):
                 self.delete_pod(owner, pod)
         return 0.0 if abs(lack) > _BURST else None
 
-    def _update_status(self, owner: Object) -> float | None:
+    def _update_status(self, owner: Object, failure: StatusError | None = None) -> float | None:
         owned = self.pods.owned(owner["metadata"]["uid"])
         available, next_in = owned.ready, None
         wait = owner["spec"].get("minReadySeconds") or 0
@@ -64,14 +92,25 @@ class ReplicaSetController(WorkloadController):
             available, next_in = self.available(active, wait)
         status = {
             "replicas": owned.active,
-            # Pods are created with all labels; later changes of labels are not checked.
+            # Pods are created with all labels; those of adopted ones are not checked.
             "fullyLabeledReplicas": owned.active or None,
             "readyReplicas": owned.ready or None,
             "availableReplicas": available or None,
             "observedGeneration": owner["metadata"].get("generation"),
         }
-        self.write_status(self.of, owner, status)
+        self.write_status(
+            self.of, owner, {**status, "conditions": self._conditions(owner, failure)}
+        )
         return next_in
+
+    def _conditions(self, owner: Object, failure: StatusError | None) -> list[Object] | None:
+        known = (owner.get("status") or {}).get("conditions") or []
+        if failure is None:
+            return [one for one in known if one["type"] != REPLICA_FAILURE] or None
+        if any(one["type"] == REPLICA_FAILURE for one in known):
+            return known  # the message names another pod each time
+        said = (REPLICA_FAILURE, "True", "FailedCreate", str(failure))
+        return with_condition(known, *said, self.verbs.now())
 
 
 class ReplicationManager(ReplicaSetController):

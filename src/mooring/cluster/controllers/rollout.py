@@ -9,6 +9,9 @@ from mooring.api.meta import format_time, parse_time
 from mooring.cluster.apiserver.store import Object
 from mooring.cluster.controllers.base import int_or_percent, replicas_of, with_condition
 
+DESIRED: Final = "deployment.kubernetes.io/desired-replicas"
+MOST: Final = "deployment.kubernetes.io/max-replicas"
+"""Annotations of a ReplicaSet: the size of its Deployment, and its size with the surge."""
 _DEFAULT: Final = "25%"  # of both limits
 _PROGRESS_DEADLINE: Final = 600  # seconds
 
@@ -67,6 +70,38 @@ def sizes(owner: Object, new: Object | None, old: Sequence[Object]) -> dict[str,
     if grown != size:  # also if the Deployment was scaled down
         return {new["metadata"]["name"]: grown}
     return _shrunk(new, old, wanted - missing)
+
+
+def rescaled(owner: Object, new: Object | None, old: Sequence[Object]) -> dict[str, int]:
+    """New sizes in proportion, if the Deployment was scaled during a rollout; otherwise none."""
+    live = [one for one in (*old, new) if one is not None and spec_replicas([one])]
+    wanted = replicas_of(owner)
+    if uses_recreate(owner) or all(_noted(one, DESIRED) in (None, wanted) for one in live):
+        return {}
+    if len(live) < 2:
+        return {one["metadata"]["name"]: wanted for one in live}
+    allowed = wanted + limits(owner)[0] if wanted else 0
+    change = allowed - spec_replicas(live)
+    # The largest first; of equal ones the newest if it grows, the oldest if it shrinks.
+    ranked = sorted(reversed(live) if change > 0 else live, key=lambda one: -spec_replicas([one]))
+    found: dict[str, int] = {}
+    given = 0
+    for one in ranked:
+        size = spec_replicas([one])
+        before = _noted(one, MOST) or allowed
+        share = (2 * size * allowed + before) // (2 * before) - size  # rounded
+        left = change - given
+        share = min(max(share, 0), left) if change > 0 else max(min(share, 0), left)
+        found[one["metadata"]["name"]] = size + share
+        given += share
+    first = ranked[0]["metadata"]["name"]
+    found[first] = max(found[first] + change - given, 0)
+    return found
+
+
+def _noted(one: Object, annotation: str) -> int | None:
+    text = str((one["metadata"].get("annotations") or {}).get(annotation, ""))
+    return int(text) if text.isdecimal() else None
 
 
 def _shrunk(new: Object, old: Sequence[Object], least: int) -> dict[str, int]:

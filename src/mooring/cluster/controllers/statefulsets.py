@@ -1,6 +1,6 @@
 """StatefulSets: pods with stable names, created, updated and deleted in order.
 
-There are no ControllerRevisions: new pods are created from the current template.
+New pods are created from the current template, not from that of `currentRevision`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from mooring.cluster.controllers.base import (
     replicas_of,
 )
 from mooring.cluster.controllers.reconcile_queue import Key
+from mooring.cluster.controllers.revisions import keep_revisions
 from mooring.cluster.controllers.views import PodView
 
 STATEFULSETS: Final = known("statefulsets", "apps")
@@ -38,7 +39,9 @@ class StatefulSetController(WorkloadController):
         if found is None or "deletionTimestamp" in found["metadata"]:
             return None
         spec = found["spec"]
-        mark = f"{key[1]}-{hash_of(encode_template(spec['template']))}"
+        template = encode_template(spec["template"])
+        mark = f"{key[1]}-{hash_of(template)}"
+        keep_revisions(self, found, template, mark, self.revision_hashes(found))
         pods = self._by_ordinal(found)
         is_ordered = spec.get("podManagementPolicy") != "Parallel"
         first = (spec.get("ordinals") or {}).get("start") or 0

@@ -58,9 +58,19 @@ class _Volume(msgspec.Struct, frozen=True):
     ephemeral: dict[str, Any] | None = None
 
 
+class _ClaimEntry(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    name: str
+    resource_claim_template_name: str = ""
+
+
+class _ClaimStatus(msgspec.Struct, frozen=True, gc=False):
+    name: str
+
+
 class _Spec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     node_name: str = ""
     volumes: tuple[_Volume, ...] = ()
+    resource_claims: tuple[_ClaimEntry, ...] = ()
 
 
 class _Condition(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -77,6 +87,7 @@ class _Status(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     phase: str = ""
     conditions: tuple[_Condition, ...] = ()
     container_statuses: tuple[_Container, ...] = ()
+    resource_claim_statuses: tuple[_ClaimStatus, ...] = ()
 
 
 class PodView(msgspec.Struct, frozen=True, gc=False):
@@ -151,6 +162,7 @@ class Pods:
     def __init__(self) -> None:
         self._all: dict[tuple[str, str], PodView] = {}
         self._owned: dict[str, OwnedPods] = {}  # by uid of the controller
+        self._orphans: dict[str, dict[tuple[str, str], PodView]] = {}  # by namespace
         self.before: PodView | None = None  # the pod before the last change
         self.latest: PodView | None = None  # and after it
 
@@ -164,6 +176,8 @@ class Pods:
                 owned.count(owned.pods.pop(key), -1)
                 if not owned.pods:
                     del self._owned[owner.uid]
+            else:
+                self._orphans[key[0]].pop(key, None)
         self.latest = None
         if change.type == "DELETED":
             return
@@ -173,6 +187,12 @@ class Pods:
             owned = self._owned.setdefault(owner.uid, OwnedPods())
             owned.pods[key] = pod
             owned.count(pod, +1)
+        else:
+            self._orphans.setdefault(key[0], {})[key] = pod
+
+    def orphans(self, namespace: str) -> list[PodView]:
+        """The pods of a namespace that have no controller."""
+        return list(self._orphans.get(namespace, {}).values())
 
     def of(self, uid: str) -> list[PodView]:
         """The pods of a controller, in the order of their latest changes."""

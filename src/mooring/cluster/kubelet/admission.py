@@ -60,6 +60,7 @@ class NodeInfo:
         self.name: str = item.name
         self.address: str = ""
         self.is_alive: bool = True  # its kubelet reports
+        self.is_reported: bool = False  # its status has all that a kubelet reports
         self._spare_network = network  # for pods, unless the node says which
         self._labels: Mapping[str, str] = {}
         self._taints: tuple[Taint, ...] = ()
@@ -80,6 +81,11 @@ class NodeInfo:
         self._allocatable = {
             name: amount(name, quantity) for name, quantity in node.status.allocatable.items()
         }
+        status = value.get("status", {})
+        capacity, allocatable = status.get("capacity") or {}, status.get("allocatable") or {}
+        self.is_reported = bool(status.get("nodeInfo")) and (
+            capacity.keys() == allocatable.keys() and bool(status.get("conditions"))
+        )
         network = value.get("spec", {}).get("podCIDR")
         self._network = ipaddress.ip_network(network or self._spare_network)
         addresses = value.get("status", {}).get("addresses") or ()

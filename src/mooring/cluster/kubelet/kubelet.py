@@ -24,6 +24,7 @@ from typing import Final
 import msgspec
 
 from mooring.api import codec, core
+from mooring.api.meta import parse_time
 from mooring.client.errors import NotFound, StatusError
 from mooring.cluster.apiserver.resources import NODES, PODS
 from mooring.cluster.apiserver.store import Item, Object, StoreChange
@@ -32,7 +33,9 @@ from mooring.cluster.event_writer import NORMAL, WARNING
 from mooring.cluster.kubelet import pod_status
 from mooring.cluster.kubelet.admission import NodeInfo, PodRejection, PodRequests
 from mooring.cluster.kubelet.node_leases import NodeLeases
+from mooring.cluster.kubelet.node_status import NodeReports
 from mooring.cluster.kubelet.pod_run import PodRun, PodStage
+from mooring.cluster.node_templates import NodeTemplate
 from mooring.config.duration import Duration
 
 log = logging.getLogger(__name__)
@@ -41,9 +44,11 @@ log = logging.getLogger(__name__)
 _BATCH: Final = 100  # pods per callback of the event loop
 _TICK: Final = 0.01  # seconds; timers are rounded up to this, so that pods start together
 _FINISHED: Final = ("Succeeded", "Failed")
+_DEADLINE: Final = -1  # instead of the plan of a timer: the time a pod may be active
 
 
 class _Meta(msgspec.Struct, rename="camel"):
+    generation: int | None = None
     deletion_timestamp: str | None = None
     deletion_grace_period_seconds: int | None = None
 
@@ -55,7 +60,11 @@ class _PodSummary(msgspec.Struct):
 
 
 class Kubelets:
-    """The kubelets of one cluster. `startup` and `stop` are the default durations in seconds."""
+    """The kubelets of one cluster. `startup` and `stop` are the default durations in seconds.
+
+    Pods of Jobs run for `job_duration`. Nodes that appear without a status get that of
+    `node_template`.
+    """
 
     def __init__(
         self,
@@ -64,6 +73,8 @@ class Kubelets:
         startup: float = 0.5,
         jitter: float = 0.5,
         stop: float = 0.2,
+        job_duration: float = math.inf,
+        node_template: NodeTemplate | None = None,
     ) -> None:
         self._verbs = component.verbs
         self._rng = component.rng
@@ -71,6 +82,10 @@ class Kubelets:
         self._startup = startup
         self._jitter = jitter  # the largest share added to the start-up time
         self._stop = stop
+        self._job_duration = job_duration
+        self._clock = component.clock
+        self._reports = NodeReports(component.verbs, component.clock, node_template)
+        self._outdated: dict[str, PodRun] = {}  # by uid: those with a changed spec
         self._node_infos: dict[str, NodeInfo] = {}
         self._leases = NodeLeases(component.verbs, component.clock)
         self._runs: dict[str, PodRun] = {}  # by uid
@@ -134,6 +149,9 @@ class Kubelets:
         else:
             node_info.update(item)
         if node_info.is_alive:
+            if not node_info.is_reported:
+                self._reports.add(item.name)
+                self._wake()
             self._leases.add(item)
         else:
             self._leases.drop(item.name)
@@ -169,11 +187,20 @@ class Kubelets:
                     self._begin_termination(run)
         elif is_finished and run.stage not in (PodStage.NEW, PodStage.STOPPING):
             self._release(run)
+        elif meta.generation != run.generation and run.phase == "Running":
+            self._outdated[run.uid] = run
+            self._wake()
 
     def _new(self, item: Item, node_name: str) -> PodRun:
         startup = self._startup * (1.0 + self._jitter * self._rng.random())
         run = PodRun(
-            item.namespace, item.name, item.uid, node_name, startup=startup, stop=self._stop
+            item.namespace,
+            item.name,
+            item.uid,
+            node_name,
+            startup=startup,
+            stop=self._stop,
+            job_duration=self._job_duration,
         )
         self._runs[item.uid] = run
         # A delay, so that a controller that replaces rejected pods can't loop forever
@@ -210,15 +237,16 @@ class Kubelets:
 
     def _wake(self) -> None:
         """Schedule `_work` for the next due step."""
-        if self._loop is None or not (self._due or self._timers):
+        is_due = bool(self._due or self._reports.are_due or self._outdated)
+        if self._loop is None or not (is_due or self._timers):
             return
-        when = -math.inf if self._due else self._timers[0][0]
+        when = -math.inf if is_due else self._timers[0][0]
         if self._handle is not None:
             if when >= self._wakes_at:
                 return
             self._handle.cancel()
         self._wakes_at = when
-        if self._due:
+        if is_due:
             self._handle = self._loop.call_soon(self._work)
         else:
             self._handle = self._loop.call_at(when, self._work)
@@ -227,6 +255,10 @@ class Kubelets:
         self._handle = None
         if self._loop is None:
             return
+        self._reports.write()
+        while self._outdated:
+            _, changed = self._outdated.popitem()
+            self._guard(changed, self._take_over_spec)
         now = self._loop.time() + _TICK / 2  # a loop may call slightly early
         while self._timers and self._timers[0][0] <= now:
             *_, plan, run = heapq.heappop(self._timers)
@@ -235,6 +267,8 @@ class Kubelets:
             plan, run = self._due.popleft()
             if run.plan == plan:
                 self._step(run)
+            elif plan == _DEADLINE and run.phase == "Running":
+                self._guard(run, self._exceed_deadline)
         self._wake()
 
     def _step(self, run: PodRun) -> None:
@@ -242,8 +276,15 @@ class Kubelets:
         if node_info is None or not node_info.is_alive:
             self._held.setdefault(run.node_name, []).append(run)
             return
+        self._guard(run, lambda run, node_info: _STEPS[run.stage](self, run, node_info))
+
+    def _guard(self, run: PodRun, act: Callable[[PodRun, NodeInfo], None]) -> None:
+        """Do something for a pod; a refused write is logged, and a missing pod forgotten."""
+        node_info = self._node_infos.get(run.node_name)
+        if node_info is None or not node_info.is_alive:
+            return
         try:
-            _STEPS[run.stage](self, run, node_info)
+            act(run, node_info)
         except NotFound:
             self._forget(run.uid)
         except StatusError as error:
@@ -254,12 +295,13 @@ class Kubelets:
 
     def _admit(self, run: PodRun, node_info: NodeInfo) -> None:
         try:
-            pod = codec.decode(self._current(run).raw, core.Pod)
+            raw = self._current(run).raw
+            pod = codec.decode(raw, core.Pod)
         except codec.DecodeError as error:
             log.error("cannot read a pod", extra={"pod": run.name, "error": str(error)})
             self._release(run)
             return
-        run.read(pod)
+        run.read(pod, raw)
         if pod.metadata.deletion_timestamp is not None:
             self._begin_termination(run)
             return
@@ -271,8 +313,10 @@ class Kubelets:
             return
         node_info.add_pod(run.uid, requests)
         run.started = pod.status.start_time or self._verbs.now()
+        self._watch_deadline(run)
         if was_running:
             run.address, run.since = pod.status.pod_ip, run.started
+            run.phase, run.state = "Running", pod_status.running(run.since)
             self._schedule(run, PodStage.RUNNING, run.duration)
             return
         self._schedule(run, PodStage.STARTING, run.startup)
@@ -324,6 +368,40 @@ class Kubelets:
             note = f"Back-off restarting failed container {names} in pod {pod}"
             self._record_event(run, WARNING, "BackOff", note)
 
+    def _take_over_spec(self, run: PodRun, node_info: NodeInfo) -> None:
+        """Report a changed spec: resources, ephemeral containers, another deadline."""
+        if run.stage in (PodStage.STOPPING, PodStage.FINISHED):
+            return
+        raw = self._current(run).raw
+        pod = codec.decode(raw, core.Pod)
+        before, run.stop = run.deadline, self._stop
+        duration = run.duration
+        run.read(pod, raw)
+        run.duration = duration
+        node_info.remove_pod(run.uid)
+        node_info.add_pod(run.uid, PodRequests.of(pod))
+        if run.deadline != before:
+            self._watch_deadline(run)
+        self._update_status(run, node_info, run.phase, run.state)
+
+    def _watch_deadline(self, run: PodRun) -> None:
+        if self._loop is not None and run.deadline < math.inf:
+            since = self._clock.now() - parse_time(run.started)
+            when = self._loop.time() + max(run.deadline - since, 0.0)
+            heapq.heappush(self._timers, (when, next(self._order), _DEADLINE, run))
+            self._wake()
+
+    def _exceed_deadline(self, run: PodRun, node_info: NodeInfo) -> None:
+        if self._clock.now() < parse_time(run.started) + run.deadline:
+            return  # it was moved
+        made = pod_status.container_id(run.uid, run.restarts)
+        killed = pod_status.terminated(137, run.since, self._verbs.now(), made)
+        self._release(run)
+        self._update_status(run, node_info, "Failed", killed)
+        self._modify(run, pod_status.write_deadline)
+        message = "Pod was active on the node longer than the specified deadline"
+        self._record_event(run, NORMAL, "DeadlineExceeded", message)
+
     def _begin_termination(self, run: PodRun) -> None:
         self._schedule(run, PodStage.STOPPING, min(run.grace, run.stop))
 
@@ -333,6 +411,12 @@ class Kubelets:
         node_info.remove_pod(run.uid)  # even if a finalizer keeps the object
         run.grace = 0.0
         self._verbs.delete(PODS, run.namespace, run.name, uid=run.uid, grace=0)
+        item = self._verbs.store.get(PODS, run.namespace, run.name)
+        if item is not None and item.uid == run.uid and run.phase == "Running":
+            # A finalizer keeps it; its containers have ended, so that its resources are free.
+            made = pod_status.container_id(run.uid, run.restarts)
+            ended = pod_status.terminated(0, run.since, self._verbs.now(), made)
+            self._update_status(run, node_info, "Succeeded", ended)
 
     # --- writing -------------------------------------------------------------------------------
 
@@ -340,6 +424,7 @@ class Kubelets:
         self, run: PodRun, node_info: NodeInfo, phase: str, state: pod_status.State
     ) -> None:
         time = self._verbs.now()
+        run.phase, run.state = phase, state
         seen = pod_status.ObservedPod(
             run.containers,
             phase,
@@ -350,7 +435,12 @@ class Kubelets:
             host_address=node_info.address,
             address=run.address,
         )
-        self._modify(run, lambda pod: pod_status.write(pod, seen, time))
+
+        def write(pod: Object) -> None:
+            run.generation = pod["metadata"].get("generation")
+            pod_status.write(pod, seen, time)
+
+        self._modify(run, write)
 
     def _modify(self, run: PodRun, change: Callable[[Object], None]) -> None:
         self._current(run)

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Final
 
+import msgspec
+
 from mooring.api import core
 from mooring.cluster.kubelet.pod_status import PodContainers, State
 from mooring.config.duration import Duration
@@ -15,13 +17,44 @@ from mooring.config.duration import Duration
 log = logging.getLogger(__name__)
 
 STARTUP: Final = "mooring.dev/startup"  # from being bound to running, such as "2s"
-DURATION: Final = "mooring.dev/duration"  # of a run; without it, containers run for ever
+DURATION: Final = "mooring.dev/duration"  # of a run; without it, `job_duration` or for ever
 EXIT_CODE: Final = "mooring.dev/exit-code"  # at the end of a run; "1,1,0" for run after run
+HELM_HOOK: Final = "helm.sh/hook"  # helm waits until such a pod ends
 STOP: Final = "mooring.dev/stop"  # from deletion to being gone, within the grace period
 
 _NO_CONTAINERS: Final = PodContainers(())
 _FIRST_BACK_OFF: Final = 10.0  # seconds, and twice as long each time
 _LONGEST_BACK_OFF: Final = 300.0
+
+
+class _Sleep(msgspec.Struct):
+    seconds: int = 0
+
+
+class _Hook(msgspec.Struct):
+    sleep: _Sleep | None = None
+
+
+class _Lifecycle(msgspec.Struct, rename="camel"):
+    pre_stop: _Hook | None = None
+
+
+class _Container(msgspec.Struct):
+    lifecycle: _Lifecycle = msgspec.field(default_factory=_Lifecycle)
+
+
+class _Spec(msgspec.Struct, rename="camel"):
+    containers: tuple[_Container, ...] = ()
+    active_deadline_seconds: int | None = None
+
+
+class _MoreOfPod(msgspec.Struct):
+    """The fields of a pod that only its kubelet reads."""
+
+    spec: _Spec
+
+
+_read_more: Final = msgspec.json.Decoder(_MoreOfPod).decode
 
 
 class PodStage(Enum):
@@ -45,6 +78,7 @@ class PodRun:
     node_name: str
     startup: float
     stop: float
+    job_duration: float = math.inf  # of a run, if it belongs to a Job or is a hook of Helm
     stage: PodStage = PodStage.NEW
     plan: int = 0  # grows with every stage; timers of former stages are void
     grace: float = math.inf
@@ -58,11 +92,28 @@ class PodRun:
     restarts: int = 0
     last_state: State = field(default_factory=dict)
     address: str = ""
+    phase: str = ""  # as it was last written, with the state of the containers
+    state: State = field(default_factory=dict)
+    generation: int | None = None  # of the spec that the status is about
+    deadline: float = math.inf  # seconds since it was admitted
 
-    def read(self, pod: core.Pod) -> None:
+    def read(self, pod: core.Pod, raw: bytes) -> None:
         """Read the pod's settings; invalid annotations are ignored."""
         spec = pod.spec
         self.containers = PodContainers.of(pod)
+        if b'"preStop":' in raw or b'"activeDeadlineSeconds":' in raw:
+            more = _read_more(raw).spec
+            self.deadline = math.inf
+            if more.active_deadline_seconds is not None:
+                self.deadline = float(more.active_deadline_seconds)
+            hooks = (one.lifecycle.pre_stop for one in more.containers)
+            sleeps = [hook.sleep.seconds for hook in hooks if hook is not None and hook.sleep]
+            self.stop += max(sleeps, default=0)
+        if self.job_duration < math.inf:
+            owner = pod.metadata.controller
+            is_of_job = owner is not None and owner.kind == "Job"
+            if is_of_job or HELM_HOOK in pod.metadata.annotations:
+                self.duration = self.job_duration
         self.restart_policy = spec.restart_policy or "Always"
         self.is_on_host_network = spec.host_network
         if not pod.metadata.annotations:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
@@ -91,8 +92,10 @@ def write(pod: Object, seen: ObservedPod, now: str) -> None:
         status["podIP"] = seen.address
         status["podIPs"] = [{"ip": seen.address}]
     uid = pod["metadata"]["uid"]
+    resources = {one["name"]: one["resources"] for one in _with_resources(pod["spec"])}
     status["containerStatuses"] = [
-        _container(container, seen, uid) for container in seen.containers.main
+        _container(container, seen, uid, resources.get(container.name))
+        for container in seen.containers.main
     ]
     if seen.containers.init or seen.containers.sidecars:
         has_begun = "waiting" not in seen.state or seen.restarts > 0
@@ -101,8 +104,13 @@ def write(pod: Object, seen: ObservedPod, now: str) -> None:
                 _init_container(container, seen, uid, has_begun)
                 for container in seen.containers.init
             ),
-            *(_container(container, seen, uid) for container in seen.containers.sidecars),
+            *(
+                _container(container, seen, uid, resources.get(container.name))
+                for container in seen.containers.sidecars
+            ),
         ]
+    if pod["spec"].get("ephemeralContainers"):
+        _write_ephemeral(status, pod["spec"]["ephemeralContainers"], seen, uid, now)
     status["conditions"] = _conditions(status.get("conditions") or [], seen, generation, now)
 
 
@@ -122,7 +130,53 @@ def write_rejection(pod: Object, reason: str, message: str, now: str) -> None:
     }
 
 
-def _container(container: ContainerInfo, seen: ObservedPod, uid: str) -> dict[str, Any]:
+def _with_resources(spec: Object) -> Iterator[Object]:
+    """The containers that have requests or limits; others run without any."""
+    for field in ("containers", "initContainers"):
+        for container in spec.get(field, ()):
+            if container.get("resources"):
+                yield container
+
+
+def _write_ephemeral(
+    status: Object, containers: list[Object], seen: ObservedPod, uid: str, now: str
+) -> None:
+    """Ephemeral containers run from when they were added to the end of the pod."""
+    known = {one["name"]: one for one in status.get("ephemeralContainerStatuses") or ()}
+    found = []
+    for container in containers:
+        name, image = container["name"], container.get("image", "")
+        before = known.get(name, {})
+        state = before.get("state") or running(now)
+        if seen.phase in ("Succeeded", "Failed") and "running" in state:
+            since = state["running"]["startedAt"]
+            state = terminated(0, since, now, container_id(uid, 0))
+        found.append(
+            {
+                "name": name,
+                "image": image,
+                "imageID": f"mooring://{image}",
+                "containerID": f"mooring://{uid}-{name}",
+                "ready": False,
+                "restartCount": 0,
+                "state": state,
+                "lastState": {},
+            }
+        )
+    status["ephemeralContainerStatuses"] = found
+
+
+def write_deadline(pod: Object) -> None:
+    """The pod has been active for longer than it may."""
+    pod["status"] |= {
+        "reason": "DeadlineExceeded",
+        "message": "Pod was active on the node longer than the specified deadline",
+    }
+
+
+def _container(
+    container: ContainerInfo, seen: ObservedPod, uid: str, resources: Object | None
+) -> dict[str, Any]:
     is_running = "running" in seen.state
     found: dict[str, Any] = {
         "name": container.name,
@@ -137,6 +191,10 @@ def _container(container: ContainerInfo, seen: ObservedPod, uid: str) -> dict[st
     if "waiting" not in seen.state:
         found["imageID"] = f"mooring://{container.image}"
         found["containerID"] = container_id(uid, seen.restarts)
+    if resources is not None:
+        found["resources"] = resources
+        if "requests" in resources:
+            found["allocatedResources"] = resources["requests"]
     return found
 
 

@@ -35,6 +35,8 @@ def prepare_status(resource: Resource, value: Object, now: str, old: Object | No
                 status[since] = now
         elif since not in status:
             keep(status, before, since)
+    elif resource.key == "resourcequotas" and "status" in value:
+        spell_resources(value["status"], "hard", "used")
     elif resource.key == "nodes" and "status" in value:
         status = value["status"]
         if "allocatable" not in status and "capacity" in status:
@@ -126,6 +128,19 @@ def set_defaults_quota(value: Object) -> None:
     spell_resources(value.setdefault("spec", {}), "hard")
 
 
+def set_defaults_limit_range(value: Object) -> None:
+    """For containers, limits default to the maximum, and requests to limits or else the minimum."""
+    for item in value.setdefault("spec", {}).get("limits", ()):
+        spell_resources(item, "max", "min", "default", "defaultRequest", "maxLimitRequestRatio")
+        if item.get("type") == "Container":
+            item["default"] = {**item.get("max", {}), **item.get("default", {})}
+            least = {**item.get("min", {}), **item["default"]}
+            item["defaultRequest"] = {**least, **item.get("defaultRequest", {})}
+            for field in ("default", "defaultRequest"):
+                if not item[field]:
+                    del item[field]
+
+
 def set_defaults_event(value: Object) -> None:
     fill(value, source={}, reportingComponent="", reportingInstance="")
 
@@ -134,6 +149,13 @@ def set_defaults_endpoints(value: Object) -> None:
     for subset in value.get("subsets", ()):
         for port in subset.get("ports", ()):
             fill_empty(port, protocol="TCP")
+
+
+def set_defaults_endpoint_slice(value: Object) -> None:
+    for port in value.get("ports") or ():
+        fill(port, name="", protocol="TCP")
+    for endpoint in value.get("endpoints") or ():
+        endpoint.setdefault("conditions", {})
 
 
 def set_defaults_role_binding(value: Object) -> None:

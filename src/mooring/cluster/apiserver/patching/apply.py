@@ -15,6 +15,7 @@ import msgspec
 from mooring.api import yaml
 from mooring.api.unreadable import NOT_JSON, NOT_YAML, why_unreadable
 from mooring.client.errors import ConflictError, ServerError
+from mooring.cluster.apiserver.customresources.resource import CustomResource
 from mooring.cluster.apiserver.errors import bad_request
 from mooring.cluster.apiserver.patching.fieldsets import (
     Fields,
@@ -69,9 +70,7 @@ def applied(
 ) -> Object:
     """The object after an apply, with its managedFields; raises StatusError."""
     config = _decoded(resource, body)
-    schema = schema_of(resource.api_version, resource.kind)
-    if schema is None:
-        raise LookupError(f"schema.txt has no type for {resource.api_version} {resource.kind}")
+    schema = _schema(resource)
     if said := schema_error(config, schema):
         meta = config.get("metadata")
         named = meta if isinstance(meta, dict) else {}
@@ -96,6 +95,15 @@ def applied(
     if manager == _KUBECTL:
         _renew_last_applied(new, config)
     return new
+
+
+def _schema(resource: Resource) -> Schema:
+    if isinstance(resource, CustomResource):
+        return resource.served.merge_schema
+    schema = schema_of(resource.api_version, resource.kind)
+    if schema is None:
+        raise LookupError(f"schema.txt has no type for {resource.api_version} {resource.kind}")
+    return schema
 
 
 def _apply(

@@ -27,7 +27,7 @@ class Unset:
 UNSET: Final = Unset()
 
 
-class Comparison(NamedTuple):
+class FieldChanges(NamedTuple):
     """What changed from one object to another."""
 
     removed: Fields
@@ -42,9 +42,9 @@ def fields_of(value: Any, schema: Schema) -> Fields:
     return found
 
 
-def compare(old: Any, new: Any, schema: Schema) -> Comparison:
+def compare(old: Any, new: Any, schema: Schema) -> FieldChanges:
     """The fields that were removed, changed and added."""
-    found = Comparison(set(), set(), set())
+    found = FieldChanges(set(), set(), set())
     _compare(old, new, schema, (), found)
     return found
 
@@ -115,6 +115,8 @@ def _step_text(step: str) -> str:
         return f".{rest}"
     if kind == "v":
         return f"[={rest}]"
+    if kind == "i":
+        return f"[{rest}]"
     keys = json.loads(rest)
     return "[" + ",".join(f"{name}={json.dumps(value)}" for name, value in keys.items()) + "]"
 
@@ -187,7 +189,7 @@ def _collect(value: Any, schema: Schema, path: Path, found: Fields) -> None:
                 found.add(below)
 
 
-def _compare(old: Any, new: Any, schema: Schema, path: Path, found: Comparison) -> None:
+def _compare(old: Any, new: Any, schema: Schema, path: Path, found: FieldChanges) -> None:
     some = _or(old, _or(new, None))
     both_empty = old in (UNSET, None, {}, []) and new in (UNSET, None, {}, [])
     if is_leaf(some, schema) or both_empty or type(some) is not type(_or(new, some)):
@@ -213,7 +215,7 @@ def _compare(old: Any, new: Any, schema: Schema, path: Path, found: Comparison) 
 
 
 def _compare_lists(
-    old: list[Any], new: list[Any], schema: Schema, path: Path, found: Comparison
+    old: list[Any], new: list[Any], schema: Schema, path: Path, found: FieldChanges
 ) -> None:
     before, after = _steps(old, schema), _steps(new, schema)
     for step in before.keys() | after.keys():

@@ -9,12 +9,13 @@ no managedFields and cost nothing. The first apply to an untracked object finds 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
 
 from mooring.cluster.apiserver.patching.fieldsets import (
-    Comparison,
+    FieldChanges,
     Fields,
     Path,
     compare,
@@ -74,26 +75,36 @@ Managers = dict[Identity, ManagedFieldsEntry]
 
 
 def tracked(
-    old: Object | None, new: Object, manager: str, subresource: str, now: str, *, agent: str = ""
+    old: Object | None,
+    new: Object,
+    manager: str,
+    subresource: str,
+    now: str,
+    *,
+    agent: str = "",
+    schema: Schema | None = None,
 ) -> Object:
     """`new` with managedFields after a write other than an apply, which writes its own.
 
     `manager` is the caller's `fieldManager`; `agent`, the user agent up to the slash, replaces it
     where the object is tracked anyway. `new` has its defaults; it is changed in place and returned.
+    Custom objects have a `schema` of their own, and are always tracked.
     """
     given = new["metadata"].pop("managedFields", None)
     if subresource:
         given = None  # only a write to the object itself may set managedFields
     before = (old or {}).get("metadata", {}).get("managedFields")
-    if not before and not given and not (old is None and manager):
+    if schema is None and not before and not given and not (old is None and manager):
         return new  # most writes: the object is not tracked
     if given in ([], [{}]):
         return new  # the documented way to stop tracking
     managers = read_managers(given) or read_managers(before) or {}
-    schema = schema_of(new.get("apiVersion", ""), new.get("kind", ""))
+    schema = schema or schema_of(new.get("apiVersion", ""), new.get("kind", ""))
     if schema is not None:
         name = manager or agent or _UNNAMED
-        _follow(managers, old or empty_object(schema), new, schema, name, subresource, now)
+        # Elements that lack their keys can't be followed; validation refuses them later.
+        with suppress(ValueError):
+            _follow(managers, old or empty_object(schema), new, schema, name, subresource, now)
     write_managers(new, managers)
     return new
 
@@ -121,9 +132,9 @@ def _follow(
     managers[entry.identity] = entry
 
 
-def owned_changes(old: Object, new: Object, schema: Schema, subresource: str) -> Comparison:
+def owned_changes(old: Object, new: Object, schema: Schema, subresource: str) -> FieldChanges:
     """The changes that this subresource may make."""
-    return Comparison(*(ownable(part, subresource) for part in compare(old, new, schema)))
+    return FieldChanges(*(ownable(part, subresource) for part in compare(old, new, schema)))
 
 
 def ownable(fields: Fields, subresource: str) -> Fields:
@@ -132,7 +143,7 @@ def ownable(fields: Fields, subresource: str) -> Fields:
     return {path for path in fields if path and path[0] != reset} - _UNOWNED
 
 
-def give_up(entries: Iterable[ManagedFieldsEntry], changes: Comparison) -> None:
+def give_up(entries: Iterable[ManagedFieldsEntry], changes: FieldChanges) -> None:
     lost = changes.removed | changes.modified | changes.added
     for entry in entries:
         entry.fields -= lost

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 from mooring.cluster.apiserver.patching.fieldsets import UNSET, is_leaf, path_text, step_of
 from mooring.cluster.apiserver.schema import ANY, Schema
 
 _NUMBERS: Final = ("int32", "int64", "double")
-_FREE: Final = ("quantity", "intorstring")  # may be written as a number, too
+# May be written as a number, too, or as a schema or a boolean.
+_FREE: Final = ("quantity", "intorstring", "schemaorlist", "schemaorbool")
 
 
 def overlay(live: Any, applied: Any, schema: Schema) -> Any:
@@ -72,44 +74,50 @@ def _merge_lists(live: list[Any], applied: list[Any], schema: Schema) -> list[An
 # --- checks against the schema --------------------------------------------------------------------
 
 
-def schema_error(value: Any, schema: Schema, path: tuple[str, ...] = ()) -> str:
+def schema_error(value: Any, schema: Schema) -> str:
     """The server's message about an applied object that does not match; empty if it does."""
+    found = sorted(_schema_errors(value, schema, ()))
+    return found[0] if len(found) == 1 else "\n  ".join(["errors:", *found]) if found else ""
+
+
+def _schema_errors(value: Any, schema: Schema, path: tuple[str, ...]) -> Iterator[str]:
     if value is None or schema.form == "any":
-        return ""
+        return
     if schema.form == "value":
-        said = _wrong_value(value, schema.name)
-        return f"{path_text(path)}: {said}" if said else ""
-    if schema.form == "list":
-        return _wrong_list(value, schema, path)
-    if not isinstance(value, dict):
-        return f"{path_text(path)}: expected map, got &{{{_shown(value)}}}"
-    for name, inner in value.items():
-        below = (*path, f"f:{name}")
-        within = schema.at(name)
-        if within is None:
-            return f"{path_text(below)}: field not declared in schema"
-        if said := schema_error(inner, within, below):
-            return said
-    return ""
+        if said := _wrong_value(value, schema.name):
+            yield f"{path_text(path)}: {said}"
+    elif schema.form == "list":
+        yield from _list_errors(value, schema, path)
+    elif not isinstance(value, dict):
+        yield f"{path_text(path)}: expected map, got &{{{_shown(value)}}}"
+    else:
+        for name, inner in value.items():
+            below = (*path, f"f:{name}")
+            within = schema.at(name)
+            if within is None:
+                yield f"{path_text(below)}: field not declared in schema"
+            else:
+                yield from _schema_errors(inner, within, below)
 
 
-def _wrong_list(value: Any, schema: Schema, path: tuple[str, ...]) -> str:
+def _list_errors(value: Any, schema: Schema, path: tuple[str, ...]) -> Iterator[str]:
     if not isinstance(value, list):
-        return f"{path_text(path)}: expected list, got &{{{_shown(value)}}}"
+        yield f"{path_text(path)}: expected list, got &{{{_shown(value)}}}"
+        return
     seen: set[str] = set()
     for place, element in enumerate(value):
-        step = ""
+        step = f"i:{place}"
         if not schema.is_atomic:
             try:
                 step = step_of(element, schema)
             except ValueError as error:
-                return f"{path_text(path)}: element {place}: {error}"
+                yield f"{path_text(path)}: element {place}: {error}"
+                continue
             if step in seen:
-                return f"{path_text(path)}: duplicate entries for key {path_text((step,))}"
+                yield f"{path_text(path)}: duplicate entries for key {path_text((step,))}"
+                continue
             seen.add(step)
-        if said := schema_error(element, schema.items, (*path, step) if step else path):
-            return said
-    return ""
+        yield from _schema_errors(element, schema.items, (*path, step))
 
 
 def _wrong_value(value: Any, name: str) -> str:

@@ -14,6 +14,7 @@ import msgspec
 
 from mooring.client.errors import StatusError
 from mooring.cluster.apiserver._gotext import go_kind, json_error
+from mooring.cluster.apiserver.customresources.decoding import PATCHES, refuse_media
 from mooring.cluster.apiserver.errors import bad_request, invalid_kind, not_found, required
 from mooring.cluster.apiserver.patching.apply import applied
 from mooring.cluster.apiserver.patching.jsonpatch import apply_operations
@@ -48,6 +49,8 @@ def patched(
     fieldManager), returns the object with its managedFields, and stamps them with `now`.
     """
     media = content_type.partition(";")[0].strip()
+    if resource.is_custom and media not in PATCHES:
+        raise refuse_media(PATCHES)
     if media == APPLY_PATCH:
         if not manager:
             problem = required("fieldManager", "is required for apply patch")
@@ -68,6 +71,8 @@ def patched(
     for key, value in (("apiVersion", resource.api_version), ("kind", resource.kind)):
         if subresource != "scale" and result.get(key) is None:
             result[key] = value
+    if resource.is_custom:
+        return result
     tidy: Object = tidied(result, _schema(result, resource))
     return tidy
 

@@ -98,6 +98,12 @@ def _cronjob(value: Object, now: float) -> Cells:
     }
 
 
+def _template(value: Object, now: float) -> Cells:
+    template = part(value, "template")
+    labels = labels_text(part(template, "metadata").get("labels"))
+    return {**containers_and_images(template), "Pod Labels": labels}
+
+
 def _revision(value: Object, now: float) -> Cells:
     owner = NONE
     for reference in value["metadata"].get("ownerReferences") or ():
@@ -122,6 +128,7 @@ _REPLICA_SET: Final = layout(
     _replicas,
 )
 COLUMNS: Final = {
+    "podtemplates": layout("Name, Containers, Images, Pod Labels", _template),
     "replicationcontrollers": _REPLICA_SET,
     "controllerrevisions.apps": layout("Name, Controller, Revision=revision|0, Age", _revision),
     "daemonsets.apps": layout(

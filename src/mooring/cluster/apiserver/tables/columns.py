@@ -15,7 +15,7 @@ import msgspec
 from mooring.api.meta import parse_time
 from mooring.cluster.apiserver.store import Object
 
-Cell = str | int | bool
+Cell = str | int | float | bool | None
 Cells = Mapping[str, Cell]  # by column
 
 NONE: Final = "<none>"

@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, get_args
 import msgspec
 
 from mooring.client.errors import StatusError
+from mooring.cluster.apiserver.customresources.resource import CustomResource
 from mooring.cluster.apiserver.events import from_storage, is_translated
 from mooring.cluster.apiserver.lists import ListResult
 from mooring.cluster.apiserver.requests import ApiRequest, ApiResponse
@@ -19,6 +20,7 @@ from mooring.cluster.apiserver.resources import Resource
 from mooring.cluster.apiserver.store import Item, Object
 from mooring.cluster.apiserver.tables import (
     cells_cluster,
+    cells_network,
     cells_pods,
     cells_storage,
     cells_workloads,
@@ -37,6 +39,7 @@ _COLUMNS: Final[Mapping[str, Layout]] = {
     "deviceclasses.resource.k8s.io": _NAME_AND_AGE,
     "resourceclaimtemplates.resource.k8s.io": _NAME_AND_AGE,
     **cells_cluster.COLUMNS,
+    **cells_network.COLUMNS,
     **cells_pods.COLUMNS,
     **cells_storage.COLUMNS,
     **cells_workloads.COLUMNS,
@@ -133,10 +136,19 @@ class ResponseFormat:
     def _raw(self, item: Item) -> bytes:
         if is_translated(self._resource):
             return encode(from_storage(self._resource, item.decoded()))
+        if isinstance(self._resource, CustomResource):
+            return self._resource.raw(item)
         return item.raw
+
+    def _decoded(self, item: Item) -> Object:
+        if isinstance(self._resource, CustomResource):
+            return self._resource.read(item)
+        return item.decoded()
 
     def _whole_list(self, found: ListResult) -> bytes:
         """The list, joined from stored bytes; kind and apiVersion are left out of the items."""
+        if self._resource.is_custom:
+            return self._custom_list(found)
         kind, api_version = self._resource.kind, self._resource.api_version
         start = f'{{"kind":"{kind}List","apiVersion":"{api_version}","metadata":'.encode()
         head = f'{{"kind":"{kind}","apiVersion":"{api_version}",'.encode()
@@ -146,12 +158,23 @@ class ResponseFormat:
         ]
         return b"".join((start, encode(found.metadata), b',"items":[', b",".join(items), b"]}"))
 
+    def _custom_list(self, found: ListResult) -> bytes:
+        """Items of a list of custom objects have a kind; the list always has a continue token."""
+        head = {"apiVersion": self._resource.api_version, "kind": self._resource.list_kind}
+        meta = {"continue": "", **found.metadata}
+        start = encode({**head, "metadata": meta})[:-1]
+        items = b",".join(map(self._raw, found.items))
+        return b"".join((start, b',"items":[', items, b"]}"))
+
     def _table(self, items: Iterable[Item], metadata: Object) -> Object:
-        columns = _COLUMNS.get(self._resource.key, _NAME_AND_CREATION)
+        if isinstance(self._resource, CustomResource):
+            columns = self._resource.served.layout
+        else:
+            columns = _COLUMNS.get(self._resource.key, _NAME_AND_CREATION)
         now = self._clock()
         rows = []
         for item in items:
-            value = item.decoded()
+            value = self._decoded(item)
             row: Object = {"cells": columns.cells(value, now)}
             if self._resource.key == "pods" and (
                 conditions := cells_pods.pod_row_conditions(value)
@@ -210,10 +233,15 @@ def accepted(header: str) -> Form:
                     found: Form = form
                     return found
     if is_json:
-        message = "only the following media types are accepted: application/json"
-        raise StatusError(message, code=406, reason="NotAcceptable")
+        raise not_acceptable()
     message = "406: Not Acceptable\n\nAvailable representations: application/json"
     raise StatusError(message, code=406, reason="NotAcceptable", details={})
+
+
+def not_acceptable() -> StatusError:
+    """406 for JSON in a form that an object does not have."""
+    message = "only the following media types are accepted: application/json"
+    return StatusError(message, code=406, reason="NotAcceptable")
 
 
 def _check_form(form: Form, kind: str, *, is_list: bool) -> None:

@@ -172,12 +172,12 @@ def validate_resources(resources: Mapping[str, Any], field: str) -> ErrorList:
         found += _validate_amount(name, amount, f"{field}.requests[{name}]")
         limit = limits.get(name)
         if limit is None:
-            if not _may_overcommit(name):
+            if not may_overcommit(name):
                 why = "Limit must be set for non overcommitable resources"
                 found.append(required(f"{field}.limits", why))
         elif amount != limit:
             asked, most = parse_quantity(amount), parse_quantity(limit)
-            if asked != most and not _may_overcommit(name):
+            if asked != most and not may_overcommit(name):
                 why = f"must be equal to {name} limit of {limit}"
                 found.append(invalid_value(f"{field}.requests", amount, why))
             elif asked > most:
@@ -187,7 +187,7 @@ def validate_resources(resources: Mapping[str, Any], field: str) -> ErrorList:
 
 
 def _validate_amount(name: str, amount: str, field: str) -> ErrorList:
-    found = invalid_values(field, name, _container_resource_faults(name))
+    found = invalid_values(field, name, container_resource_faults(name))
     return found + validate_quantity(name, amount, field)
 
 
@@ -196,30 +196,30 @@ def validate_quantity(name: str, amount: str, field: str) -> ErrorList:
     nanos = parse_quantity(amount).nanos
     if nanos < 0:
         found.append(invalid_value(field, amount, NEGATIVE))
-    if nanos % 10**9 and not (_is_native(name) and name != "pods"):
+    if nanos % 10**9 and not (is_native(name) and name != "pods"):
         found.append(invalid_value(field, amount, "must be an integer"))
     return found
 
 
 @lru_cache(maxsize=4096)
-def _container_resource_faults(name: str) -> tuple[str, ...]:
+def container_resource_faults(name: str) -> tuple[str, ...]:
     faults = qualified_name_faults(name)
     if "/" not in name:
         is_standard = name in _STANDARD or name.startswith("hugepages-")
         if not faults and not is_standard:
             faults = ("must be a standard resource type or fully qualified",)
         return faults if is_standard else (*faults, "must be a standard resource for containers")
-    if not _is_native(name) and (faults or name.startswith("requests.")):
+    if not is_native(name) and (faults or name.startswith("requests.")):
         return (*faults, "doesn't follow extended resource name standard")
     return faults
 
 
-def _is_native(name: str) -> bool:
+def is_native(name: str) -> bool:
     return "/" not in name or "kubernetes.io/" in name
 
 
-def _may_overcommit(name: str) -> bool:
-    return _is_native(name) and not name.startswith("hugepages-")
+def may_overcommit(name: str) -> bool:
+    return is_native(name) and not name.startswith("hugepages-")
 
 
 # --- volumes -----------------------------------------------------------------------------------

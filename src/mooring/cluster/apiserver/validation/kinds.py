@@ -37,6 +37,7 @@ HIGHEST_PRIORITY: Final = 1_000_000_000  # that users may give
 _SYSTEM: Final = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
 _ACCESS: Final = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 _SERVICE_TYPES: Final = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
+_LONGEST_KEY: Final = 253
 _CONFIG_KEY: Final = re.compile(r"[-._a-zA-Z0-9]+")
 _NOT_SOURCES: Final = frozenset(
     (
@@ -269,10 +270,31 @@ def validate_config_map(value: Object) -> ErrorList:
     found: ErrorList = []
     for field in ("data", "binaryData"):
         for key in value.get(field) or ():
-            if _CONFIG_KEY.fullmatch(key) is None:
-                found.append(invalid_value(f"{field}[{key}]", key, _BAD_KEY))
+            found += invalid_values(f"{field}[{key}]", key, _key_faults(key))
             if field == "binaryData" and key in (value.get("data") or ()):
                 found.append(duplicate(f"data[{key}]", f"duplicate of key present in {field}"))
+    return found
+
+
+def validate_secret(value: Object) -> ErrorList:
+    return [
+        invalid_value(f"data[{key}]", key, fault)
+        for key in value.get("data") or ()
+        for fault in _key_faults(key)
+    ]
+
+
+def _key_faults(key: str) -> list[str]:
+    """Of a key of a config map or a secret: it becomes the name of a file."""
+    found = []
+    if len(key) > _LONGEST_KEY:
+        found.append(f"must be no more than {_LONGEST_KEY} characters")
+    if _CONFIG_KEY.fullmatch(key) is None:
+        found.append(_BAD_KEY)
+    elif key in (".", ".."):
+        found.append(f"must not be '{key}'")
+    elif key.startswith(".."):
+        found.append("must not start with '..'")
     return found
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from mooring.cluster.apiserver.errors import (
     ErrorList,
+    duplicate,
     forbidden_field,
     invalid_value,
     invalid_values,
@@ -39,6 +41,8 @@ _PLACEMENT: Final[Mapping[str, Callable[[Any, str], ErrorList]]] = {
     "topologySpreadConstraints": validate_topology_spread,
 }
 _INT32: Final = 2**31 - 1
+_SYSCTL: Final = re.compile(r"([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?")
+_LONGEST_SYSCTL: Final = 253
 _DEADLINE: Final = "activeDeadlineSeconds"
 _MUTABLE: Final = (
     "pod updates may not change fields other than `spec.containers[*].image`,"
@@ -89,8 +93,26 @@ def validate_pod_spec(spec: Mapping[str, Any], field: str) -> ErrorList:
         found += validate_tolerations(tolerations, f"{field}.tolerations")
     policy = spec.get("preemptionPolicy", "Never")
     found += one_of(f"{field}.preemptionPolicy", policy, _PREEMPTION_POLICIES)
+    if sysctls := (spec.get("securityContext") or {}).get("sysctls"):
+        found += _validate_sysctls(sysctls, f"{field}.securityContext.sysctls")
     for name, amount in (spec.get("overhead") or {}).items():
         found += validate_quantity(name, amount, f"{field}.overhead[{name}]")
+    return found
+
+
+def _validate_sysctls(sysctls: Sequence[Mapping[str, Any]], field: str) -> ErrorList:
+    found: ErrorList = []
+    seen = set()
+    for index, one in enumerate(sysctls):
+        name, place = one.get("name", ""), f"{field}[{index}].name"
+        if not name:
+            found.append(required(place))
+        elif len(name) > _LONGEST_SYSCTL or _SYSCTL.fullmatch(name) is None:
+            shape = f"{_LONGEST_SYSCTL} characters and match regex ^{_SYSCTL.pattern}$"
+            found.append(invalid_value(place, name, f"must have at most {shape}"))
+        elif name in seen:
+            found.append(duplicate(place, name))
+        seen.add(name)
     return found
 
 

@@ -115,6 +115,10 @@ def validate_replication_controller(value: Object) -> ErrorList:
     return found + _validate_restart(template)
 
 
+def validate_pod_template(value: Object) -> ErrorList:
+    return validate_template_spec(value["template"], "template")
+
+
 def validate_job(value: Object) -> ErrorList:
     spec, meta = value["spec"], value["metadata"]
     found: ErrorList = []
