@@ -1,4 +1,4 @@
-"""`mooring cluster up` as a process of its own."""
+"""`mooring` as a process of its own."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ _PATIENCE = 60.0  # seconds; a machine may be busy
 class Running:
     """A process, and what it says line by line; ended at the latest with the context."""
 
-    def __init__(self, *words: str, folder: Path | None = None) -> None:
+    def __init__(
+        self, *words: str, folder: Path | None = None, python: str = sys.executable
+    ) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "mooring", *words],
+            [python, "-m", "mooring", *words],
             cwd=folder,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

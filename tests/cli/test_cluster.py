@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cli.page import ask_page
 from tests.cli.process import Running
 
 from mooring.cli import main
@@ -109,7 +110,12 @@ def test_says_why_a_pod_waits(tmp_path: Path) -> None:
     (tmp_path / "pod.yaml").write_text(POD.replace('cpu: "1"', 'cpu: "100"'))
     words = ["--nodes", "2", "--scheduler", "--apply", str(tmp_path / "pod.yaml")]
     with up(tmp_path / "config", *words) as cluster:
+        page = cluster.until("page:").split()[1]
         cluster.until("waits  default/web: 0/2 nodes are available: 2 Insufficient cpu.")
+        found = ask_page(page, "/lens/v1/queue")
+        assert [(one["name"], one["plugins"]) for one in found["pods"]] == [
+            ("web", ["NodeResourcesFit"])
+        ]
         cluster.stop()
 
 
@@ -240,16 +246,18 @@ def test_says_what_it_could_not_save_at_the_end(tmp_path: Path) -> None:
 # --- what can't be -------------------------------------------------------------------------------
 
 
-def problems(capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    assert main(["cluster", "up", "--nodes", "0", *words]) == 1
-    return capsys.readouterr().err
+def problems(capsys: pytest.CaptureFixture[str], *words: str, code: int = 1) -> str:
+    assert main(["cluster", "up", "--nodes", "0", *words]) == code
+    said = capsys.readouterr()
+    assert said.out == ""  # nothing is introduced that ends at once
+    return said.err
 
 
 def test_names_every_flag_that_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "bad.yaml").write_text("- just\n- a list\n")
     said = problems(
         capsys, "--node-cpu", "many", "--node-memory", "1Zi", "--config", "c", "--plugin", "a:B",
-        "--apply", str(tmp_path / "absent"), "--apply", str(tmp_path / "bad.yaml"),
+        "--apply", str(tmp_path / "absent"), "--apply", str(tmp_path / "bad.yaml"), code=2,
     )  # fmt: skip
     for text in (
         "mooring cluster up: --node-cpu: ",
@@ -261,6 +269,18 @@ def test_names_every_flag_that_is_wrong(tmp_path: Path, capsys: pytest.CaptureFi
         "6 problems found",
     ):
         assert text in said
+
+
+def test_says_where_a_manifest_is_not_yaml(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "bad.yaml"
+    file.write_text("kind: Pod\na: b: c\n")
+    said = problems(capsys, "--apply", str(file))
+    assert said.startswith(
+        f"mooring cluster up: {file}: not valid YAML: line 2, column 5: mapping values"
+    )
+    assert said.count("\n") == 2
 
 
 def test_serves_others_only_when_told_to(capsys: pytest.CaptureFixture[str]) -> None:

@@ -46,15 +46,55 @@ profiles:
     assert main(["config", "validate", file]) == 1
     out, err = capsys.readouterr()
     assert out == ""
-    for expected in (
-        'profiles[0].plugins.filter.enabled[0].name: plugin "Nonsense" does not exist',
-        "profiles[0].plugins.filter.enabled[1].name: can't import no.such:Thing",
-        'profiles[0].plugins.score.enabled[0]: plugin "NodeName" does not extend ScorePlugin',
-        "profiles[0].pluginConfig[NodeResourcesFit].args.colour: unknown field",
-        "profiles[0].pluginConfig[NodeAffinity].args.addedAffinity: ",
+    for line, expected in (
+        (6, 'profiles[0].plugins.filter.enabled[0].name: plugin "Nonsense" does not exist'),
+        (6, "profiles[0].plugins.filter.enabled[1].name: can't import no.such:Thing"),
+        (7, 'profiles[0].plugins.score.enabled[0]: plugin "NodeName" does not extend ScorePlugin'),
+        (9, "profiles[0].pluginConfig[NodeResourcesFit].args.colour: unknown field"),
+        (10, "profiles[0].pluginConfig[NodeAffinity].args.addedAffinity: "),
     ):
-        assert f"{file}: {expected}" in err
+        assert f"{file}:{line}: {expected}" in err
     assert "5 problems found" in err
+
+
+def test_lists_the_problems_of_fields_rules_and_plugins_together(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = """
+paralelism: 4
+percentageOfNodesToScore: 150
+profiles:
+  - plugins:
+      score: {enabled: [{name: ImageLocality, weight: -1}, {name: Nonsense}]}
+    pluginConfig:
+      - {name: InterPodAffinity, args: {colour: blue}}
+"""
+    assert main(["config", "validate", write(tmp_path, text)]) == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split(":")[1] for line in lines[:-1]] == ["4", "5", "8", "8", "10"]
+    assert lines[-1] == "5 problems found"
+
+
+def test_says_which_arguments_have_no_effect(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = """
+profiles:
+  - plugins:
+      multiPoint: {disabled: [{name: ImageLocality}]}
+    pluginConfig:
+      - {name: NodeResourcesFti, args: {}}
+      - {name: ImageLocality, args: {}}
+"""
+    file = write(tmp_path, text)
+    assert main(["config", "validate", file]) == 0
+    place = "note: profiles[0].pluginConfig"
+    assert capsys.readouterr().err.splitlines() == [
+        f"{file}:8: {place}[NodeResourcesFti]: has no effect: there is no plugin NodeResourcesFti;"
+        ' did you mean "NodeResourcesFit"?',
+        f"{file}:9: {place}[ImageLocality]: has no effect: the plugin ImageLocality is not enabled"
+        " in this profile",
+    ]
 
 
 def test_shows_the_defaults_of_plugins(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -93,7 +133,7 @@ def test_reads_standard_input(
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO(HEAD + "parallelism: 0\n"))
     assert main(["config", "validate", "-"]) == 1
-    assert "<stdin>: parallelism: Invalid value: 0" in capsys.readouterr().err
+    assert "<stdin>:3: parallelism: Invalid value: 0" in capsys.readouterr().err
 
 
 def test_names_a_file_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

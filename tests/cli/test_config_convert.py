@@ -56,7 +56,7 @@ def test_lists_what_cannot_mean_the_same(
     assert main(["config", "convert", str(file)]) == 1
     out, err = capsys.readouterr()
     assert out == ""
-    assert f'{file}: predicates[0].name: predicate type not found for "X"\n' in err
+    assert f'{file}:3: predicates[0].name: predicate type not found for "X"\n' in err
     assert err.endswith("2 problems found\n")
 
 

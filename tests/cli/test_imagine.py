@@ -70,9 +70,9 @@ class Folder:
     def data(self, *words: str) -> Any:
         return json.loads(self.run(*words, "-o", "json"))
 
-    def problem(self, *words: str) -> str:
-        """The one line of a command that fails."""
-        assert main(words) == 1
+    def problem(self, *words: str, code: int = 1) -> str:
+        """The one line of a command that fails; with code 2, its command line is malformed."""
+        assert main(words) == code
         said = self._out.readouterr()
         assert said.out == ""
         (line,) = said.err.splitlines()
@@ -304,18 +304,19 @@ def test_mistakes_are_one_line(folder: Folder) -> None:
     )
     assert problem("snapshot", "-o", "y.snap.gz").endswith("give --kubeconfig")
     assert problem("what-if", "x.snap.gz", "--drain", "n9") == "--drain: there is no node n9"
-    assert problem("what-if", "x.snap.gz", "--add-nodes", "some") == (
+    assert problem("what-if", "x.snap.gz", "--add-nodes", "some", code=2) == (
         "--add-nodes: expected a number, or two such as 0..5, got 'some'"
     )
     assert problem("what-if", "x.snap.gz", "--add-nodes", "1", "--like", "n9") == (
         "--like: there is no node and no file n9"
     )
     assert problem("capacity", "x.snap.gz", "x.snap.gz").startswith("x.snap.gz: ")
-    assert problem("capacity", "x.snap.gz", "small.yaml", "--mix", "1:2") == (
+    assert problem("capacity", "x.snap.gz", "small.yaml", "--mix", "1:2", code=2) == (
         "--mix: expected 1 numbers such as 1, one for each pod, got '1:2'"
     )
     assert problem("compare", "x.snap.gz", "none.yaml").startswith("none.yaml: ")
-    assert problem("snapshot", "--from", "x.snap.gz", "--redact", "secrets", "-o", "y") == (
+    redact = ("snapshot", "--from", "x.snap.gz", "--redact", "secrets", "-o", "y")
+    assert problem(*redact, code=2) == (
         "--redact: expected names, labels, images or all, got 'secrets'"
     )
     assert problem("snapshot", "--from", "x.snap.gz", "-o", "no/where.snap.gz") == (

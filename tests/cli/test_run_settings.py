@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from mooring.cli import _parser, _with_command, main
+from mooring.cli import _with_command, main
 from mooring.cli.options import from_namespace
+from mooring.cli.parser import make_parser
 from mooring.cli.run.flags import add_flags
 from mooring.cli.run.options import RunOptions
 from mooring.cli.run.settings import Settings, complete_settings
@@ -21,7 +22,7 @@ leaderElection: {leaseDuration: 30s, renewDeadline: 20s}
 
 
 def settled(*arguments: str) -> Settings:
-    parsed = _parser().parse_args(["run", *arguments])
+    parsed = make_parser().parse_args(["run", *arguments])
     return complete_settings(from_namespace(RunOptions, parsed))
 
 

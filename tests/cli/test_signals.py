@@ -12,6 +12,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -104,6 +105,61 @@ def test_goes_on_placing_pods(folder: Path, cluster: Running, command: tuple[str
         create_pod(folder)
         assert 'pod="default/web"' in running.until("Successfully bound pod to node")
         assert running.stop() == 0
+
+
+def test_signals_in_its_first_and_last_moments_do_not_end_a_process(folder: Path) -> None:
+    """From its first statement on, long before its modules are loaded."""
+    words = ("run", "--kubeconfig", "there-is-none", "--secure-port", "0")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mooring", *words], cwd=folder, stderr=subprocess.PIPE, text=True
+    )
+    with process:
+        while not _ignores(process.pid, signal.SIGUSR2):
+            assert process.poll() is None
+        sent = 0
+        while process.poll() is None:
+            process.send_signal(signal.SIGUSR2)
+            process.send_signal(signal.SIGUSR1)
+            sent += 1
+            time.sleep(0.01)
+        assert process.stderr is not None
+        assert "there-is-none" in process.stderr.read()
+    assert process.returncode == 1
+    assert sent > 1
+
+
+def test_nothing_slow_is_loaded_before_signals_are_handled() -> None:
+    code = """
+import signal, sys
+from mooring import cli
+
+outlive = cli._outlive_signals
+
+def first():
+    outlive()
+    assert signal.getsignal(signal.SIGUSR2) is signal.SIG_IGN
+    print(*sys.modules)
+    sys.exit(0)
+
+cli._outlive_signals = first
+cli.main(["--version"])
+"""
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(found.stdout.split())
+    plain = subprocess.run(
+        [sys.executable, "-c", "import __future__, signal, sys; print(*sys.modules)"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert loaded - set(plain.stdout.split()) == {"mooring", "mooring.cli"}
+
+
+def _ignores(pid: int, number: signal.Signals) -> bool:
+    """Whether a process ignores a signal, as the kernel knows."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    ignored = next(line for line in status.splitlines() if line.startswith("SigIgn:"))
+    return bool(int(ignored.split()[1], 16) >> (number - 1) & 1)
 
 
 def test_a_second_signal_does_not_wait_for_work_under_way(folder: Path, cluster: Running) -> None:

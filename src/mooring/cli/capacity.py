@@ -17,10 +17,10 @@ from mooring.cli.imagined import (
     read_shapes,
     table,
 )
+from mooring.cli.progress import progress
 from mooring.cli.sources import SourceOptions, load, reported
 from mooring.cli.what_if import why_refused
-from mooring.cli.workers import progress
-from mooring.errors import ConfigError, Problem
+from mooring.errors import Problem, UsageError
 from mooring.observe import garbage_collection
 from mooring.simulator.answers import CapacityAnswer
 from mooring.simulator.capacity import Demand, capacity
@@ -44,17 +44,18 @@ class CapacityOptions(SourceOptions, frozen=True, kw_only=True):
 def run(options: CapacityOptions) -> int:
     """Print how many more fit; the exit code."""
     if len(options.configs) > 1:
-        raise ConfigError([Problem("--config", "expected one configuration, got several")])
-    shapes = read_shapes(options.pods)
+        raise UsageError([Problem("--config", "expected one configuration, got several")])
+    shapes, templates = read_shapes(options.pods)
     demand = Demand(
         shapes=shapes,
+        templates=templates,
         mix=_mix(options.mix, len(shapes)),
         most=options.max,
         gains=not options.no_gains,
     )
     file = options.configs[0] if options.configs else ""
     asked = Run(
-        config=read_config(file) if file else "",
+        config=read_config(file, options.plugin) if file else "",
         config_name=file,
         plugins=tuple(options.plugin),
         paths=search_paths(*options.configs),
@@ -64,7 +65,7 @@ def run(options: CapacityOptions) -> int:
     garbage_collection.freeze_existing_objects()
     garbage_collection.collect_rarely()
     with progress() as shown:
-        answer = capacity(snapshot, demand, asked, name=options.source, on_bound=shown.bound)
+        answer = capacity(snapshot, demand, asked, name=options.source, on_bound=shown.placed)
     print_answers([answer], options.output, _show)
     return 0
 
@@ -75,7 +76,7 @@ def _mix(text: str, count: int) -> tuple[int, ...]:
     parts = text.split(":")
     if len(parts) != count or not all(part.isdecimal() and int(part) > 0 for part in parts):
         expected = f"expected {count} numbers such as {':'.join(['1'] * count)}"
-        raise ConfigError([Problem("--mix", f"{expected}, one for each pod, got {text!r}")])
+        raise UsageError([Problem("--mix", f"{expected}, one for each pod, got {text!r}")])
     return tuple(map(int, parts))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import shlex
 import sys
 import tempfile
@@ -11,10 +12,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from mooring import config as cfg
 from mooring.api.quantity import parse_quantity
 from mooring.cli.cluster_report import PlacementReport
-from mooring.cli.config import plugin_classes, print_problems, registry_with
+from mooring.cli.config import plugin_classes, print_problems, read_configuration, registry_with
 from mooring.cli.options import CommandOptions
 from mooring.client.errors import StatusError
 from mooring.cluster.apiserver.kubeconfig import refuse_to_overwrite
@@ -23,15 +26,31 @@ from mooring.cluster.apiserver.resources import known
 from mooring.cluster.apiserver.server import new_store
 from mooring.cluster.apiserver.store import Object, Store
 from mooring.cluster.embedded import EmbeddedCluster, RunningScheduler, run_scheduler
+from mooring.cluster.lens import ClusterLens
 from mooring.cluster.manifests import read_objects
+from mooring.cluster.node_pools import (
+    POOL,
+    NodePool,
+    check_names,
+    parse_pool,
+    publish_pools,
+    read_pools,
+)
 from mooring.cluster.node_templates import NodeTemplate, make_nodes
-from mooring.errors import ConfigError, Problem
+from mooring.config.duration import Duration
+from mooring.errors import ConfigError, Problem, UsageError
 from mooring.framework.plugin import Base
+from mooring.lens.record import SIZE
+from mooring.lens.worker import LensWorker
 from mooring.observe import log as logs
 from mooring.observe.signals import handle_signals
+from mooring.ui.lens import PREFIX, LensPages
+from mooring.ui.page_server import served
 
 _NODES: Final = known("nodes")
 _LOOK: Final = 0.5  # seconds between two reports
+_USUAL_POOL: Final = "node"
+_USUAL_NODES: Final = 10
 _AT_ONCE: Final = 100  # nodes made before other tasks have a turn
 
 
@@ -44,6 +63,9 @@ class ClusterOptions(CommandOptions, frozen=True, kw_only=True):
     node_pods: int
     zones: int
     gpus: int
+    pool: Sequence[str]
+    pools: str
+    job_duration: str
     no_kubelets: bool
 
     kubeconfig: str
@@ -81,6 +103,9 @@ class _Up:
         self._stop = asyncio.Event()
         self._objects: list[Object] = []
         self._plugins: tuple[type[Base], ...] = ()
+        self._pools: list[NodePool] = []
+        self._job_duration = math.inf
+        self._config: cfg.KubeSchedulerConfiguration | None = None
 
     async def run(self) -> int:
         self._check()
@@ -91,6 +116,8 @@ class _Up:
             kubelets=not self._options.no_kubelets,
             events=True,
             storage_class=True,
+            job_duration=self._job_duration,
+            node_template=self._usual_node(),
         )
         async with cluster:
             url = await cluster.serve(
@@ -108,8 +135,23 @@ class _Up:
         scheduler = await self._start_scheduler(cluster)
         if scheduler is not None:
             handle_signals(self._stop.set, scheduler.dumper.request)
-        self._introduce(cluster, url, kubeconfig, scheduler)
+            assert cluster.http is not None
+            scheduler.lens.worker = LensWorker(
+                "mooring.cli.lens_worker", plugins=self._options.plugin
+            )
+            cluster.http.others[PREFIX] = ClusterLens(LensPages(scheduler.lens))
         self._apply(cluster)
+        async with contextlib.AsyncExitStack() as pages:
+            page = ""
+            if scheduler is not None:
+                server = await pages.enter_async_context(served(LensPages(scheduler.lens)))
+                page = server.new_address()
+            self._introduce(cluster, url, kubeconfig, scheduler, page)
+            await self._until_stopped(scheduler, report)
+
+    async def _until_stopped(
+        self, scheduler: RunningScheduler | None, report: PlacementReport
+    ) -> None:
         while not self._stop.is_set():
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_LOOK):
@@ -131,6 +173,11 @@ class _Up:
                 parse_quantity(text)
             except ValueError as error:
                 problems.append(Problem(flag, str(error)))
+        try:
+            self._job_duration = Duration.parse(options.job_duration).seconds
+        except ValueError as error:
+            problems.append(Problem("--job-duration", str(error)))
+        problems += self._read_pools()
         if not options.scheduler:
             given = {"--config": options.config, "--plugin": options.plugin}
             problems += [
@@ -138,6 +185,7 @@ class _Up:
                 for flag, value in given.items()
                 if value
             ]
+        malformed = bool(problems)
         for file in options.apply:
             try:
                 self._objects += read_objects(Path(file))
@@ -146,9 +194,49 @@ class _Up:
             except ValueError as error:
                 problems.append(Problem("", str(error)))
         if problems:
-            raise ConfigError(problems)
+            raise (UsageError if malformed else ConfigError)(problems)
         registry = registry_with(options.plugin)
         self._plugins = plugin_classes(registry, options.plugin)
+        if options.config:
+            self._config = read_configuration(options.config, registry).config
+
+    def _read_pools(self) -> list[Problem]:
+        """Read the pools of all flags; what is wrong with them."""
+        options, problems = self._options, []
+        for text in options.pool:
+            try:
+                self._pools.append(parse_pool(text))
+            except ValueError as error:
+                problems.append(Problem("--pool", str(error)))
+        if options.pools:
+            try:
+                self._pools += read_pools(Path(options.pools))
+            except OSError as error:
+                problems.append(Problem(options.pools, error.strerror or str(error)))
+            except ValueError as error:
+                problems.append(Problem("--pools", str(error)))
+        usual = self._usual_node()
+        if options.nodes > 0 or (options.nodes < 0 and not self._pools):
+            count = options.nodes if options.nodes > 0 else _USUAL_NODES
+            labels = {**usual.labels, POOL: _USUAL_POOL}
+            template = msgspec.structs.replace(usual, count=count, labels=labels)
+            self._pools.insert(0, NodePool(_USUAL_POOL, template))
+        try:
+            check_names(self._pools)
+        except ValueError as error:
+            problems.append(Problem("--pool", str(error)))
+        return problems
+
+    def _usual_node(self) -> NodeTemplate:
+        """What the flags say about nodes; also for Nodes that are created without a status."""
+        options = self._options
+        return NodeTemplate(
+            cpu=options.node_cpu,
+            memory=options.node_memory,
+            pods=options.node_pods,
+            zones=tuple(f"zone-{letter}" for letter in _LETTERS[: options.zones]),
+            resources={"nvidia.com/gpu": options.gpus} if options.gpus else {},
+        )
 
     def _kubeconfig(self) -> Path:
         path = self._options.kubeconfig
@@ -170,19 +258,11 @@ class _Up:
     # --- content -------------------------------------------------------------------------------
 
     async def _add_nodes(self, cluster: EmbeddedCluster) -> None:
-        """Create the nodes that do not exist yet, a few at a time."""
-        options = self._options
-        template = NodeTemplate(
-            count=options.nodes,
-            cpu=options.node_cpu,
-            memory=options.node_memory,
-            pods=options.node_pods,
-            zones=tuple(f"zone-{letter}" for letter in _LETTERS[: options.zones]),
-            resources={"nvidia.com/gpu": options.gpus} if options.gpus else {},
-        )
+        """Create the nodes of all pools that do not exist yet, a few at a time."""
+        templates = [pool.template for pool in self._pools]
         missing = [
             node
-            for node in make_nodes([template], now=cluster.clock.now())
+            for node in make_nodes(templates, now=cluster.clock.now())
             if cluster.store.get(_NODES, "", node["metadata"]["name"]) is None
         ]
         for number, node in enumerate(missing, start=1):
@@ -193,6 +273,7 @@ class _Up:
                 if self._stop.is_set():
                     break
         _show_progress("")
+        publish_pools(cluster.verbs, self._pools)
 
     def _apply(self, cluster: EmbeddedCluster) -> None:
         problems = []
@@ -208,9 +289,13 @@ class _Up:
     async def _start_scheduler(self, cluster: EmbeddedCluster) -> RunningScheduler | None:
         if not self._options.scheduler:
             return None
-        file = self._options.config
-        config = cfg.load_file(file) if file else None
-        return await run_scheduler(cluster, config, self._plugins)
+        return await run_scheduler(
+            cluster,
+            self._config,
+            self._plugins,
+            record_size=SIZE,
+            worker=LensWorker("mooring.cli.lens_worker", plugins=self._options.plugin),
+        )
 
     # --- telling -------------------------------------------------------------------------------
 
@@ -220,14 +305,20 @@ class _Up:
         url: str,
         kubeconfig: Path,
         scheduler: RunningScheduler | None,
+        page: str,
     ) -> None:
         kubectl = f"kubectl --kubeconfig {shlex.quote(str(kubeconfig))}"
         names = list(scheduler.scheduler.runtimes) if scheduler is not None else []
-        zones = f" in {self._options.zones} zones" if self._options.zones else ""
-        say(f"nodes:      {cluster.store.count(_NODES)}{zones}")
+        usual = any(pool.name == _USUAL_POOL for pool in self._pools)
+        zones = f" in {self._options.zones} zones" if usual and self._options.zones else ""
+        pools = [f"{pool.name} {pool.template.count}" for pool in self._pools]
+        shown = f" ({', '.join(pools)})" if len(pools) > 1 or not usual else ""
+        say(f"nodes:      {cluster.store.count(_NODES)}{zones}{shown}")
         say(f"server:     {url}")
         say(f"kubeconfig: {kubeconfig}")
         say(f"scheduler:  {', '.join(names) or 'none'}")
+        if page:
+            say(f"page:       {page}  (opens once)")
         say("\nTry:")
         say(f"  {kubectl} get nodes")
         if names and cfg.DEFAULT_SCHEDULER_NAME not in names:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from mooring.cli.run.flags import add_plugin_flag, whole_number
+from mooring.cli.run.flags import add_kubeconfig, add_plugin_flag, whole_number
 
 _count = whole_number(0, 65_536)
 _zones = whole_number(0, 26)  # one letter each
@@ -24,12 +24,33 @@ def add_cluster_flags(parser: argparse.ArgumentParser) -> None:
 
 def _add_nodes(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
-    add("--nodes", type=_count, default=10, metavar="N", help="how many (10)")
+    add(
+        "--nodes",
+        type=_count,
+        default=-1,
+        metavar="N",
+        help="how many; they are the pool `node` (10, or none beside other pools)",
+    )
     add("--node-cpu", default="8", metavar="CPU", help="of each (8)")
     add("--node-memory", default="32Gi", metavar="BYTES", help="of each (32Gi)")
     add("--node-pods", type=_count, default=110, metavar="N", help="that fit on each (110)")
     add("--zones", type=_zones, default=3, metavar="N", help="zone-a, zone-b, …: 0 to 26 (3)")
     add("--gpus", type=_count, default=0, metavar="N", help="nvidia.com/gpu on each node (0)")
+    add(
+        "--pool",
+        action="append",
+        default=[],
+        metavar="NAME:N,KEY=VALUE,…",
+        help="a pool of N nodes, such as gpu:4,cpu=64,memory=256Gi,nvidia.com/gpu=8,label.k=v,"
+        "taint=k=v:NoSchedule,zone=a; may be repeated",
+    )
+    add("--pools", default="", metavar="FILE", help="pools from a YAML file")
+    add(
+        "--job-duration",
+        default="10s",
+        metavar="DURATION",
+        help="of pods of Jobs without the annotation mooring.dev/duration (10s)",
+    )
     add("--no-kubelets", action="store_true", help="pods are not started once they are bound")
 
 
@@ -64,3 +85,11 @@ def _add_scheduler(group: argparse._ArgumentGroup) -> None:
     )
     add("--config", default="", metavar="FILE", help="its KubeSchedulerConfiguration")
     add_plugin_flag(group)
+
+
+def add_scale_flags(parser: argparse.ArgumentParser) -> None:
+    """Everything `mooring cluster scale` understands."""
+    parser.add_argument(
+        "sizes", nargs="+", metavar="POOL=N", help="the pool and its number of nodes, such as gpu=6"
+    )
+    add_kubeconfig(parser.add_argument_group("which cluster"))

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from mooring.cli.cluster_flags import add_cluster_flags
+from mooring.cli.cluster_flags import add_cluster_flags, add_scale_flags
 from mooring.cli.extender_flags import add_extender_flags
 from mooring.cli.imagine_flags import (
     add_capacity_flags,
@@ -18,26 +18,59 @@ from mooring.cli.imagine_flags import (
     add_snapshot_flags,
     add_what_if_flags,
 )
+from mooring.cli.live_flags import (
+    add_queue_flags,
+    add_records_flags,
+    add_replay_flags,
+    add_top_flags,
+)
 from mooring.cli.run import flags
 from mooring.cli.source_flags import add_source_flags
+from mooring.cli.ui_flags import add_ui_flags
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 
-def add_commands(commands: Commands) -> None:
-    """Add all commands, in the order of `--help`."""
-    _add_run(commands)
-    _add_demo(commands)
-    _add_explain(commands)
-    _add_imagine(commands)
-    _add_evaluate(commands)
-    _add_cluster(commands)
-    _add_controller(commands)
-    _add_extender(commands)
-    _add_new(commands)
-    _add_config(commands)
-    _add_manifests(commands)
+NEW_PLUGIN_POINTS = (
+    "queue-sort",
+    "pre-enqueue",
+    "pre-filter",
+    "filter",
+    "post-filter",
+    "pre-score",
+    "score",
+    "reserve",
+    "permit",
+    "pre-bind",
+    "bind",
+    "post-bind",
+)
+
+
+def add_commands(commands: Commands, called: str = "") -> None:
+    """Add the command that is called; if there is none of that name, all, in the order of `--help`.
+
+    To make the flags of all takes as long as to load the room that decides.
+    """
+    by_name = {
+        "run": _add_run,
+        "demo": _add_demo,
+        "explain": _add_explain,
+        "ui": _add_ui,
+        **dict.fromkeys(("snapshot", "what-if", "capacity", "compare"), _add_imagine),
+        **dict.fromkeys(("top", "queue", "records", "replay"), _add_live),
+        "evaluate": _add_evaluate,
+        "cluster": _add_cluster,
+        "controller": _add_controller,
+        "extender": _add_extender,
+        "new": _add_new,
+        "config": _add_config,
+        "manifests": _add_manifests,
+        "doctor": _add_doctor,
+    }
+    for add in (by_name[called],) if called in by_name else dict.fromkeys(by_name.values()):
+        add(commands)
 
 
 def calls(function: str, options: str) -> Callable[[argparse.Namespace], int]:
@@ -74,6 +107,12 @@ def _add_demo(commands: Commands) -> None:
     )
     demo.set_defaults(run=calls("demo.command:run", "DemoOptions"))
     demo.add_argument("--seed", type=int, default=0, help="seed of everything random (default 0)")
+    demo.add_argument(
+        "--story",
+        choices=("placement", "devices"),
+        default="placement",
+        help="placement (default), or devices: claims of simulated GPUs",
+    )
     demo.add_argument(
         "--stay", action="store_true", help="keep the cluster for kubectl until Ctrl-C"
     )
@@ -123,7 +162,25 @@ def _add_explain(commands: Commands) -> None:
         metavar="5",
         help="explain again every so many seconds until the pod has a node",
     )
+    add(
+        "--at",
+        type=flags.whole_number(1, 2**62),
+        metavar="SEQ",
+        help="as it was at this attempt; --from is a folder of `mooring run --record-journal`",
+    )
     add_source_flags(explain)
+
+
+def _add_ui(commands: Commands) -> None:
+    ui = commands.add_parser(
+        "ui",
+        help="look at a cluster, a running scheduler or a snapshot in the browser",
+        description="Serve a page on loopback and open it: nodes as a heat map, the queue, why a"
+        " pod is pending, what would happen if. The address works once. Nothing is written to the"
+        " cluster.",
+    )
+    ui.set_defaults(run=calls("ui:run", "UiOptions"))
+    add_ui_flags(ui)
 
 
 def _add_imagine(commands: Commands) -> None:
@@ -159,6 +216,38 @@ def _add_imagine(commands: Commands) -> None:
     add_compare_flags(compare)
 
 
+def _add_live(commands: Commands) -> None:
+    top = commands.add_parser(
+        "top",
+        help="what a running scheduler does: rates, queue, fullest zones, newest decisions",
+        description="Show what a running scheduler does, in the terminal, until Ctrl-C.",
+    )
+    top.set_defaults(run=calls("top:run", "TopOptions"))
+    add_top_flags(top)
+    queue = commands.add_parser(
+        "queue",
+        help="the pods that wait for a running scheduler, and why",
+        description="Show the pods without a node of a running scheduler, until Ctrl-C.",
+    )
+    queue.set_defaults(run=calls("waiting:run", "QueueCommandOptions"))
+    add_queue_flags(queue)
+    records = commands.add_parser(
+        "records",
+        help="what `mooring run --record-file` wrote: as a table, or for other programs",
+        description="Read record files, also while they grow.",
+    )
+    records.set_defaults(run=calls("records:run", "RecordsOptions"))
+    add_records_flags(records)
+    replay = commands.add_parser(
+        "replay",
+        help="decide recorded attempts again, with the same or another configuration",
+        description="Read what `mooring run --record-journal` kept, decide every attempt again and"
+        " tell what differs. Exit code 3: something does.",
+    )
+    replay.set_defaults(run=calls("replay:run", "ReplayOptions"))
+    add_replay_flags(replay)
+
+
 def _add_evaluate(commands: Commands) -> None:
     evaluate = commands.add_parser(
         "evaluate",
@@ -190,9 +279,18 @@ def _add_cluster(commands: Commands) -> None:
     cluster.set_defaults(usage=cluster.print_help)
     actions = cluster.add_subparsers(dest="action", metavar="ACTION")
     text = "run an API server with simulated nodes until it is told to stop"
-    up = actions.add_parser("up", help=text, description=text.capitalize() + ".")
+    up = actions.add_parser(
+        "up",
+        help=text,
+        description=f"{text[0].upper()}{text[1:]}. What is not simulated is listed in"
+        " docs/reference/cluster-limits.md.",
+    )
     up.set_defaults(run=calls("cluster:up", "ClusterOptions"))
     add_cluster_flags(up)
+    text = "change the number of nodes of a pool while the cluster runs"
+    scale = actions.add_parser("scale", help=text, description=text.capitalize() + ".")
+    scale.set_defaults(run=calls("cluster_scale:scale", "ScaleOptions"))
+    add_scale_flags(scale)
 
 
 def _add_controller(commands: Commands) -> None:
@@ -249,7 +347,7 @@ def _add_new(commands: Commands) -> None:
         "--point",
         action="append",
         default=[],
-        choices=("pre-enqueue", "filter", "score", "post-bind"),
+        choices=NEW_PLUGIN_POINTS,
         help="what to begin with; may be repeated (default: filter and score)",
     )
 
@@ -313,3 +411,20 @@ def _add_manifests(commands: Commands) -> None:
         help="a file for everything, or a folder, or a name that ends with /, for a file each",
     )
     flags.add_plugin_flag(manifests)
+
+
+def _add_doctor(commands: Commands) -> None:
+    doctor = commands.add_parser(
+        "doctor",
+        help="what is wrong with this installation, configuration or cluster, and what to do",
+        description="Check the installation, the configuration, the API server, its clock, the"
+        " rights, other schedulers, leases and the cost of plugins. Nothing is written to the"
+        " cluster. Exit code 1: there is a problem.",
+    )
+    doctor.set_defaults(run=calls("doctor.command:run", "DoctorOptions"))
+    doctor.add_argument("--config", metavar="FILE", default="", help="what the scheduler runs with")
+    flags.add_plugin_flag(doctor)
+    flags.add_kubeconfig(doctor.add_argument_group("which cluster"))
+    doctor.add_argument(
+        "-o", "--output", choices=("table", "json"), default="table", help="default: for people"
+    )

@@ -71,7 +71,7 @@ def run(options: CompareOptions) -> int:
 
 def _plan(options: CompareOptions) -> tuple[list[Job], list[_Pair]]:
     files = list(options.configs)
-    texts = [(file, read_config(file)) for file in files]
+    texts = [(file, read_config(file, options.plugin)) for file in files]
     if len(texts) == 1:
         texts.insert(0, ("as it is", ""))
     base = Run(

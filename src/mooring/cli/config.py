@@ -8,9 +8,9 @@ from pathlib import Path
 
 from mooring import config as cfg
 from mooring.cli.options import CommandOptions
-from mooring.errors import ConfigError, Problem
-from mooring.framework.plugin import Base
-from mooring.runtime.profile import ProfilePlan, plan_profiles
+from mooring.errors import ConfigError, Problem, UsageError
+from mooring.framework.plugin import Args, Base
+from mooring.runtime.profile import ProfilePlan, plan_profiles, profile_problems
 from mooring.runtime.registry import Registry
 
 
@@ -33,10 +33,10 @@ def validate(options: ConfigOptions) -> int:
     try:
         _, plans, _ = _plan(options)
     except ConfigError as error:
-        return print_problems(error, _name(options.file))
+        return print_problems(error, "mooring config validate")
     names = ", ".join(plan.scheduler_name for plan in plans)
     count = f"{len(plans)} profile{'s' if len(plans) > 1 else ''}"
-    print(f"{_name(options.file)}: valid; {count}: {names}")
+    print(f"{file_name(options.file)}: valid; {count}: {names}")
     return 0
 
 
@@ -45,7 +45,7 @@ def show(options: ConfigOptions) -> int:
     try:
         config, plans, registry = _plan(options)
     except ConfigError as error:
-        return print_problems(error, _name(options.file))
+        return print_problems(error, "mooring config show")
     print(effective_yaml(config, plans, registry.names), end="")
     return 0
 
@@ -53,9 +53,9 @@ def show(options: ConfigOptions) -> int:
 def convert(options: ConvertOptions) -> int:
     """Print or write the file as v1, with notes on what changed."""
     try:
-        text = cfg.to_v1_yaml(_read(options.file))
+        text = cfg.to_v1_yaml(read_configuration(options.file))
     except ConfigError as error:
-        return print_problems(error, _name(options.file))
+        return print_problems(error, "mooring config convert")
     if options.output:
         return write_text(options.output, text)
     print(text, end="")
@@ -76,10 +76,12 @@ def _plan(
     options: ConfigOptions,
 ) -> tuple[cfg.KubeSchedulerConfiguration, list[ProfilePlan], Registry]:
     registry = registry_with(options.plugin)
-    loaded = _read(options.file)
+    loaded = read_configuration(options.file, registry)
     plans = plan_profiles(loaded.config, registry)
-    for note in loaded.notes:
-        print(f"{_name(options.file)}: note: {note}", file=sys.stderr)
+    for note in (*loaded.notes, *(note for plan in plans for note in plan.notes)):
+        line = loaded.lines.of(note.path, nearest=loaded.written_as == cfg.API_VERSION)
+        place = f"{loaded.source}:{line}" if line else loaded.source
+        print(f"{place}: note: {note}", file=sys.stderr)
     return loaded.config, plans, registry
 
 
@@ -91,35 +93,50 @@ def plugin_classes(registry: Registry, paths: Sequence[str]) -> tuple[type[Base]
 def effective_yaml(
     config: cfg.KubeSchedulerConfiguration, plans: list[ProfilePlan], known_plugins: Collection[str]
 ) -> str:
-    """The configuration in effect, as a file; plugins without arguments need no entry."""
-    args = {
+    """The configuration in effect, as a file."""
+    return cfg.to_yaml(config, known_plugins, effective_args(plans))
+
+
+def effective_args(plans: Sequence[ProfilePlan]) -> dict[str, dict[str, Args]]:
+    """The arguments in effect, by profile and plugin; plugins without any need no entry."""
+    return {
         plan.scheduler_name: {
             plugin: value for plugin, value in plan.args.items() if value.__struct_fields__
         }
         for plan in plans
     }
-    return cfg.to_yaml(config, known_plugins, args)
 
 
-def _read(file: str) -> cfg.Loaded:
-    """The configuration in a file of any version, also inside a ConfigMap."""
+def read_configuration(
+    file: str, registry: Registry | None = None, read_config_map: cfg.ReadConfigMap | None = None
+) -> cfg.Loaded:
+    """The configuration in a file: the one reader of all commands.
+
+    The file may be of any version, and the configuration inside a ConfigMap; `-` is standard input.
+    With a registry, unknown plugins and wrong arguments are among the problems. Raises ConfigError.
+    """
+
+    def check(config: cfg.KubeSchedulerConfiguration) -> list[Problem]:
+        return profile_problems(config, registry) if registry is not None else []
+
     if file == "-":
-        return cfg.read_text(sys.stdin.read(), _name(file), in_manifests=True)
-    return cfg.read_file(file, in_manifests=True)
+        text = sys.stdin.read()
+        return cfg.read_text(text, file_name(file), read_config_map=read_config_map, check=check)
+    return cfg.read_file(file, read_config_map=read_config_map, check=check)
 
 
-def _name(file: str) -> str:
+def file_name(file: str) -> str:
+    """The name of a file in messages."""
     return "<stdin>" if file == "-" else file
 
 
-def print_problems(error: ConfigError, name: str) -> int:
-    """List every problem of a file on standard error; the exit code."""
-    for problem in error.problems:
-        shown = str(problem)
-        print(shown if shown.startswith(name) else f"{name}: {shown}", file=sys.stderr)
+def print_problems(error: ConfigError, command: str) -> int:
+    """List every problem on standard error, with its file or else the command; the exit code."""
+    for shown in error.lines:
+        print(shown if error.source else f"{command}: {shown}", file=sys.stderr)
     count = len(error.problems)
     print(f"{count} problem{'s' if count > 1 else ''} found", file=sys.stderr)
-    return 1
+    return 2 if isinstance(error, UsageError) else 1
 
 
 def registry_with(plugins: Sequence[str]) -> Registry:

@@ -14,7 +14,7 @@ from mooring import config as cfg
 from mooring.cli.config import print_problems
 from mooring.cli.run.component import run_component
 from mooring.cli.run.options import USER_AGENT, ComponentOptions
-from mooring.cli.run.settings import config_problems, election_of, with_flags
+from mooring.cli.run.settings import config_problems, election_of, flag_error, with_flags
 from mooring.client.component import connector
 from mooring.client.endpoint import Endpoint
 from mooring.client.incluster import find_endpoint
@@ -75,7 +75,7 @@ def runner_options(flags: ControllerOptions, controller: Controller) -> Options:
     config = with_flags(cfg.default_configuration(), flags)
     problems = config_problems(config, flags)
     if problems:
-        raise ConfigError(problems)
+        raise flag_error(problems)
     return Options(
         workers=flags.workers,
         qps=config.client_connection.qps,

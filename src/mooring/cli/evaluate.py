@@ -17,9 +17,9 @@ from pathlib import Path
 import msgspec
 
 from mooring import config as cfg
-from mooring.cli.config import print_problems, registry_with
+from mooring.cli.config import file_name, print_problems, read_configuration, registry_with
 from mooring.cli.options import CommandOptions
-from mooring.errors import ConfigError
+from mooring.errors import ConfigError, Problem, UsageError
 from mooring.lens.reading import is_snapshot, read_snapshot
 from mooring.lens.snapshot import Snapshot
 from mooring.observe import garbage_collection
@@ -43,47 +43,62 @@ class EvaluateOptions(CommandOptions, frozen=True, kw_only=True):
 def run(options: EvaluateOptions) -> int:
     """One line of JSON per scenario; 1 if a file or a scenario could not be read."""
     try:
-        worker = _Worker(options.config, options.plugin)
+        worker = _worker(options)
     except ConfigError as error:
-        return print_problems(error, options.config or "configuration")
+        return print_problems(error, "mooring evaluate")
     jobs = options.jobs or os.cpu_count() or 1
     answered = failed = 0
     for file in options.files or ["-"]:
-        name = "<stdin>" if file == "-" else file
-        try:
-            answers = _snapshot_answers if _is_cluster(file) else _scenario_answers
-            for text, count, missed in answers(worker, file, jobs):
-                sys.stdout.buffer.write(text)
-                sys.stdout.flush()
-                answered += count
-                failed += missed
-                if sys.stderr.isatty():
-                    print(f"\r{answered} scenarios", end="", file=sys.stderr)
-        except ConfigError as error:
-            failed += 1
-            print(*error.problems, sep="\n", file=sys.stderr)
-        except (OSError, EOFError) as error:
-            failed += 1
-            print(f"{name}: {getattr(error, 'strerror', None) or error}", file=sys.stderr)
+        for text, count, missed in _answers_of(file, worker, jobs):
+            sys.stdout.buffer.write(text)
+            sys.stdout.flush()
+            answered += count
+            failed += missed
+            if sys.stderr.isatty():
+                print(f"\r{answered} scenarios", end="", file=sys.stderr)
     if sys.stderr.isatty():
         print(f"\r{answered} scenarios, {failed} not answered", file=sys.stderr)
     return 1 if failed else 0
 
 
+def _answers_of(file: str, worker: _Worker, jobs: int) -> Iterator[Answers]:
+    """The results of a file; what cannot be read is a line on standard error, and counts as one."""
+    try:
+        answers = _snapshot_answers if _is_cluster(file) else _scenario_answers
+        yield from answers(worker, file, jobs)
+    except ConfigError as error:
+        print(*error.lines, sep="\n", file=sys.stderr)
+        yield b"", 0, 1
+    except (OSError, EOFError) as error:
+        shown = getattr(error, "strerror", None) or error
+        print(f"{file_name(file)}: {shown}", file=sys.stderr)
+        yield b"", 0, 1
+
+
+def _worker(options: EvaluateOptions) -> _Worker:
+    if not options.config:
+        return _Worker(None, options.plugin)
+    if options.config == "-" and "-" in (options.files or ["-"]):
+        raise UsageError([Problem("--config -", "standard input has the scenarios already")])
+    loaded = read_configuration(options.config, registry_with(options.plugin))
+    return _Worker(loaded.config, options.plugin)
+
+
 class _Worker:
     """Evaluates chunks of lines, in this process or a child."""
 
-    def __init__(self, config_file: str | None, plugins: Sequence[str]) -> None:
-        self.config_file = config_file
+    def __init__(
+        self, config: cfg.KubeSchedulerConfiguration | None, plugins: Sequence[str]
+    ) -> None:
+        self.config = config
         self.plugins = tuple(plugins)
-        config = cfg.load_file(config_file) if config_file else None
         self._evaluator = Evaluator(config, registry=registry_with(plugins))
         self._encoder = msgspec.json.Encoder()
         garbage_collection.freeze_existing_objects()
         garbage_collection.collect_rarely()  # each scenario leaves a few cycles behind
 
-    def __reduce__(self) -> tuple[type[_Worker], tuple[str | None, tuple[str, ...]]]:
-        return _Worker, (self.config_file, self.plugins)
+    def __reduce__(self) -> tuple[type[_Worker], tuple[object, ...]]:
+        return _Worker, (self.config, self.plugins)
 
     def with_config(self, text: str, name: str) -> _Worker:
         other = copy.copy(self)
@@ -120,7 +135,7 @@ def _snapshot_answers(worker: _Worker, file: str, jobs: int) -> Iterator[Answers
     snapshot = read_snapshot(Path(file))
     for note in snapshot.notes:
         print(note, file=sys.stderr)
-    if worker.config_file is None and snapshot.config is not None:
+    if worker.config is None and snapshot.config is not None:
         worker = worker.with_config(json.dumps(snapshot.config), file)
     yield from worker.waiting_pods(snapshot)
 

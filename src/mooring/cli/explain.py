@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from urllib.parse import quote
 
 import msgspec
@@ -14,13 +15,14 @@ from rich.console import Console
 
 from mooring import config as cfg
 from mooring.api import core
-from mooring.cli.config import registry_with
+from mooring.cli.config import read_configuration, registry_with
 from mooring.cli.sources import SourceOptions, ask_scheduler, load, reported
 from mooring.config.source import dump_yaml
-from mooring.errors import ConfigError, Problem
+from mooring.errors import ConfigError, Problem, UsageError
 from mooring.lens import explanation as told
 from mooring.lens.explainer import Explainer, find_pod
 from mooring.lens.explanation import Explanation, plain
+from mooring.lens.journal_reading import JournalFolder
 from mooring.lens.matrix import as_csv
 from mooring.lens.rendering import show
 from mooring.lens.slices import STANDING_BY
@@ -53,16 +55,23 @@ class ExplainOptions(SourceOptions, frozen=True, kw_only=True):
     no_remedies: bool
     matrix: str
     watch: float | None
+    at: int | None
 
 
 @reported
 def run(options: ExplainOptions) -> int:
     """Explain one pod; 3 if it fits nowhere, 1 if it can't be told."""
     registry = registry_with(options.plugin)
-    config = cfg.read_file(options.config, in_manifests=True).config if options.config else None
+    config = read_configuration(options.config).config if options.config else None
     if options.watch is not None:
+        if options.at is not None:
+            text = "the past does not change: expected no --watch beside it"
+            raise UsageError([Problem("--at", text)])
         return _watch(options, config, registry)
-    snapshot = load(options, quiet=True)  # what matters is in the notes
+    if options.at is not None:
+        snapshot, _ = JournalFolder(Path(options.source)).before(options.at)
+    else:
+        snapshot = load(options, quiet=True)  # what matters is in the notes
     explainer = Explainer(snapshot, config, registry)
     pod = find_pod(snapshot, options.pod, options.namespace)
     found = explainer.explain(pod, ask=options.node, remedies=not options.no_remedies)
@@ -81,7 +90,7 @@ def _watch(
     """Explain again and again until the pod has a node; print what is new."""
     assert options.watch is not None
     if os.path.exists(options.source):
-        raise ConfigError([Problem("--watch", "a file does not change; name a cluster")])
+        raise UsageError([Problem("--watch", "a file does not change; name a cluster")])
     before: Explanation | None = None
     while True:
         snapshot: Snapshot = load(options, quiet=True)
@@ -102,6 +111,7 @@ def _watch(
 def _with_queue(options: ExplainOptions, pod: core.Pod, found: Explanation) -> Explanation:
     """With all that the queue of a running scheduler knows of the pod: a snapshot has less."""
     path = f"/lens/v1/pods/{quote(pod.metadata.namespace)}/{quote(pod.metadata.name)}/explain"
+    path += "?preemption=false"  # which is computed here
     try:
         answer = msgspec.json.decode(ask_scheduler(options, path), type=_LiveAnswer)
     except ConfigError as error:  # it has ended meanwhile, or too many ask

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from typing import Literal
 
 from mooring import config as cfg
-from mooring.cli.config import plugin_classes, print_problems, registry_with
+from mooring.cli.config import plugin_classes, print_problems, read_configuration, registry_with
 from mooring.cli.options import CommandOptions
 from mooring.config.duration import Duration
-from mooring.errors import ConfigError, Problem
+from mooring.errors import ConfigError, Problem, UsageError
 from mooring.extender.serving.app import Options, serve
 from mooring.extender.serving.verbs import Extender
 from mooring.observe import log as logs
@@ -51,7 +51,7 @@ def run(flags: ExtenderOptions) -> int:
     try:
         asyncio.run(_serve(flags))
     except ConfigError as error:
-        return print_problems(error, flags.config or "mooring extender")
+        return print_problems(error, "mooring extender")
     return 0
 
 
@@ -61,7 +61,9 @@ async def _serve(flags: ExtenderOptions) -> None:
     if flags.extender and extender is None:
         paths.append(flags.extender)
     registry = registry_with(paths)
-    config = cfg.load_file(flags.config) if flags.config else cfg.default_configuration()
+    config = cfg.default_configuration()
+    if flags.config:
+        config = read_configuration(flags.config, registry).config
     tls = None
     if flags.tls_cert_file or flags.tls_private_key_file or flags.client_ca_file:
         tls = ServingTls(
@@ -70,7 +72,7 @@ async def _serve(flags: ExtenderOptions) -> None:
             client_ca_file=flags.client_ca_file,
         )
     if flags.client_names and not flags.client_ca_file:
-        raise ConfigError([Problem("--client-names", "needs --client-ca-file")])
+        raise UsageError([Problem("--client-names", "needs --client-ca-file")])
     options = Options(
         address=flags.bind_address,
         port=flags.port,

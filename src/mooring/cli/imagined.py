@@ -18,6 +18,8 @@ from rich.text import Text
 
 from mooring import config as cfg
 from mooring.api import core
+from mooring.api.resource import ResourceClaimTemplate
+from mooring.cli.config import read_configuration, registry_with
 from mooring.cli.sources import SourceOptions, load, tell
 from mooring.errors import ConfigError, Problem
 from mooring.lens.reading import read_manifests
@@ -41,9 +43,9 @@ def load_all(options: SourceOptions, also: Sequence[str]) -> list[tuple[str, Sna
     ]
 
 
-def read_config(file: str) -> str:
-    """The text of a configuration of any version, as v1."""
-    return cfg.to_v1_yaml(cfg.read_file(file, in_manifests=True))
+def read_config(file: str, plugins: Sequence[str]) -> str:
+    """The text of a configuration of any version, as v1; it may use these `--plugin`s."""
+    return cfg.to_v1_yaml(read_configuration(file, registry_with(plugins)))
 
 
 def read_applied(files: Sequence[str]) -> ClusterState:
@@ -62,17 +64,21 @@ def read_applied(files: Sequence[str]) -> ClusterState:
     return ClusterState(**{field: tuple(values) for field, values in found.items()})  # type: ignore[arg-type]  # by field
 
 
-def read_shapes(files: Sequence[str]) -> tuple[core.Pod, ...]:
-    """The pods of manifests, one of each workload."""
+def read_shapes(
+    files: Sequence[str],
+) -> tuple[tuple[core.Pod, ...], tuple[ResourceClaimTemplate, ...]]:
+    """The pods of manifests, one of each workload; and templates of claims beside them."""
     shapes: list[core.Pod] = []
+    templates: list[ResourceClaimTemplate] = []
     for file in files:
         snapshot, others = read_manifests(Path(file))
+        templates += snapshot.cluster.resourceclaimtemplates
         found = [*snapshot.cluster.pods]
         found += [template_of(one, file) for one in others if is_workload(one)]
         if not found:
             raise ConfigError([Problem(file, "expected a Pod, or a workload with a template")])
         shapes += found
-    return tuple(shapes)
+    return tuple(shapes), tuple(templates)
 
 
 # --- what is printed -----------------------------------------------------------------------------

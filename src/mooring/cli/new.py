@@ -30,11 +30,17 @@ class PointTemplate(NamedTuple):
 
 
 POINTS: Final = {
+    "queue-sort": PointTemplate(
+        "fw.QueueSort", "schedule pods with a label first", example='"first": "x"'
+    ),
     "pre-enqueue": PointTemplate(
         "fw.PreEnqueue",
         "hold pods with a label",
         ("fw.Event.POD_LABELS_CHANGED",),
         '"hold": "later"',
+    ),
+    "pre-filter": PointTemplate(
+        "fw.PreFilter", "pin pods to a node", ("fw.Event.NODE_ADDED",), '"pin": "x"'
     ),
     "filter": PointTemplate(
         "fw.Filter",
@@ -42,10 +48,24 @@ POINTS: Final = {
         ("fw.Event.NODE_ADDED", "fw.Event.NODE_LABELS_CHANGED"),
         '"avoid": "x"',
     ),
+    "post-filter": PointTemplate(
+        "fw.PostFilter", "advise pods that fit nowhere", ("fw.Event.NODE_ADDED",), '"advice": "x"'
+    ),
+    "pre-score": PointTemplate("fw.PreScore", "let pods take any node", example='"anywhere": "x"'),
     "score": PointTemplate("fw.Score", "prefer nodes by a label", example='"prefer": "y"'),
+    "reserve": PointTemplate(
+        "fw.Reserve", "limit pods on their way", ("fw.Event.POD_DELETED",), '"atOnce": 1'
+    ),
+    "permit": PointTemplate(
+        "fw.Permit", "bind groups together", ("fw.Event.POD_ADDED",), '"size": 3'
+    ),
+    "pre-bind": PointTemplate("fw.PreBind", "check the node once more", example='"recheck": False'),
+    "bind": PointTemplate("fw.Bind", "bind some pods itself", example='"binds": "x"'),
     "post-bind": PointTemplate("fw.PostBind", "say where pods were placed"),
 }
 USUAL_POINTS: Final = ("filter", "score")
+_LABELLED: Final = frozenset({"filter", "score", "post-bind"})  # they have the argument `label`
+_BUILT: Final = frozenset({"filter", "pre-score", "score", "reserve"})  # tested without a cluster
 _BOTH_USUAL: Final = "refuse and prefer nodes by a label"
 _FILES: Final = {
     "plugin.py.txt": "{{module}}.py",
@@ -60,6 +80,7 @@ _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[-_ ][A-Za-z0-9]+)*")
 _WORDS: Final = re.compile(r"[A-Z]+(?![a-z])[0-9]*|[A-Z]?[a-z]+[0-9]*|[0-9]+")
 _LONGEST_NAME: Final = 30
 _WIDTH: Final = 100
+_MOST_TOLD: Final = 3  # points that a summary describes; example arguments of a test
 
 
 class BadName(ValueError):
@@ -152,27 +173,39 @@ def _files(names: Names, points: Collection[str]) -> dict[str, str]:
 def _words(names: Names, points: Collection[str]) -> dict[str, str]:
     chosen = [POINTS[point] for point in points]
     bases = [f"fw.Plugin[{names.class_}Args]", *(point.base for point in chosen)]
-    events = [event for point in chosen for event in point.events]
-    examples = ['"label": "zone"'] if set(points) - {"pre-enqueue"} else []
+    if "reserve" in points and "post-bind" not in points:
+        bases.append("fw.PostBind")  # a reservation ends there
+    events = list(dict.fromkeys(event for point in chosen for event in point.events))
+    examples = ['"label": "zone"'] if _LABELLED & set(points) else []
     examples += [point.example for point in chosen if point.example]
-    asks = bool({"filter", "score"} & set(points))
-    kit = ["Simulation", *(["build"] if asks else []), "check_plugin", "node", "pod"]
+    kit = ["Simulation", *(["build"] if _BUILT & set(points) else []), "check_plugin", "node"]
+    kit += ["nodes", "pod"] if "pre-score" in points else ["pod"]
     return {
         "class": names.class_,
         "module": names.module,
         "kebab": names.kebab,
         "summary": _summary(points),
         "class_line": _class_line(names.class_, bases),
-        "events": ", ".join(events) + ("," if len(events) == 1 else ""),
-        "example_args": "{" + ", ".join(examples) + "}",
+        "events": _events(events),
+        "example_args": "{" + ", ".join(examples[:_MOST_TOLD]) + "}",
         "kit": ", ".join(kit),
     }
+
+
+def _events(events: Sequence[str]) -> str:
+    """The inside of the tuple: one line if it fits, else broken as a formatter does."""
+    listed = ", ".join(events) + ("," if len(events) == 1 else "")
+    if len(f"    wakes_on = ({listed})") <= _WIDTH:
+        return listed
+    return "".join(f"\n        {event}," for event in events) + "\n    "
 
 
 def _summary(points: Collection[str]) -> str:
     has_both = set(USUAL_POINTS) <= set(points)
     does = [_BOTH_USUAL] if has_both else []
     does += [POINTS[one].does for one in points if not (has_both and one in USUAL_POINTS)]
+    if len(does) > _MOST_TOLD:
+        return f"A plugin at {len(points)} extension points."
     text = " and ".join(filter(None, (", ".join(does[:-1]), does[-1])))
     return f"{text[0].upper()}{text[1:]}."
 

@@ -10,13 +10,17 @@ from msgspec import structs
 
 from mooring import __version__
 from mooring.cli.sources import SourceOptions, load, reported
-from mooring.errors import ConfigError, Problem
+from mooring.errors import ConfigError, Problem, UsageError
 from mooring.lens.exports import to_simulator, to_yaml
-from mooring.lens.redaction import PARTS, redact
+from mooring.lens.redaction import PARTS, redactor_for
 from mooring.lens.snapshot import Snapshot
 from mooring.lens.writing import encoded
 
 _LEAST_KEY: Final = 16  # bytes
+_DEVICE_WORDS: Final = (
+    "not redacted: drivers, attributes and selectors of devices,"
+    " because a selector reads them letter by letter"
+)
 _BY_SUFFIX: Final = {".json": "simulator", ".yaml": "yaml", ".yml": "yaml"}
 
 
@@ -37,7 +41,10 @@ def run(options: SnapshotOptions) -> int:
     if not found.scheduler:
         found = structs.replace(found, scheduler=f"mooring {__version__}")
     if parts:
-        found = redact(found, parts, key=key)
+        redactor = redactor_for(found, parts, key=key)
+        found = redactor.snapshot(found)
+        if redactor.keeps_device_words:
+            print(_DEVICE_WORDS, file=sys.stderr)
     kind = options.format or _BY_SUFFIX.get(Path(options.output).suffix, "snapshot")
     size = _write(found, kind, options.output)
     if options.output != "-":
@@ -52,9 +59,9 @@ def _parts(options: SnapshotOptions) -> tuple[str, ...]:
     for part in given:
         if part not in PARTS:
             text = f"expected {', '.join(PARTS)} or all, got {part!r}"
-            raise ConfigError([Problem("--redact", text)])
+            raise UsageError([Problem("--redact", text)])
     if options.key_file and not given:
-        raise ConfigError([Problem("--key-file", "is for --redact, which is not given")])
+        raise UsageError([Problem("--key-file", "is for --redact, which is not given")])
     return tuple(given)
 
 

@@ -8,24 +8,28 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from mooring.cli.options import CommandOptions
+from mooring.cli.progress import progress
 from mooring.client.client import ApiClient
 from mooring.client.endpoint import Endpoint
 from mooring.client.errors import Unreachable
 from mooring.client.http import HttpTransport
 from mooring.client.incluster import find_endpoint
+from mooring.client.paths import resource_of
 from mooring.client.server_access import ServerAccess, find_server, get
-from mooring.errors import ApiError, ConfigError, MooringError, Problem
+from mooring.errors import ApiError, ConfigError, MooringError, Problem, UsageError
 from mooring.lens.collect import collect
 from mooring.lens.reading import read_snapshot, snapshot_of
-from mooring.lens.snapshot import Snapshot
+from mooring.lens.snapshot import KINDS, Snapshot
 
 CLUSTER: Final = "cluster"
 _LONGEST_SNAPSHOT: Final = 1 << 30  # bytes
+_TICK: Final = 0.1  # seconds
 _PATIENCE: Final = 300.0  # seconds for an answer
 _SNAPSHOT_PATH: Final = "/lens/v1/snapshot"
 
@@ -57,8 +61,8 @@ def reported(run: Callable[[OptionsT], int]) -> Callable[[OptionsT], int]:
         try:
             return run(options)
         except ConfigError as error:
-            for problem in error.problems:
-                print(problem, file=sys.stderr)
+            print(*error.lines, sep="\n", file=sys.stderr)
+            return 2 if isinstance(error, UsageError) else 1
         except MooringError as error:
             print(error, file=sys.stderr)
         return 1
@@ -91,12 +95,18 @@ def tell(snapshot: Snapshot) -> None:
 async def _of_cluster(options: SourceOptions) -> Snapshot:
     endpoint = find_endpoint(options.kubeconfig, context=options.context)
     transport = _transport(endpoint)
+    kinds = [resource_of(kind) for kind in KINDS.values()]
     try:
-        return await collect(ApiClient(transport), on_page=_progress())
+        with progress() as shown:
+
+            def on_page(resource: str, count: int) -> None:
+                place = kinds.index(resource)
+                shown.show(f"reading {resource}: {count:,}", place, len(kinds))
+
+            return await collect(ApiClient(transport), on_page=on_page)
     except (ApiError, ConfigError) as error:
-        raise _named(endpoint, error) from error
+        raise named_error(endpoint, error) from error
     finally:
-        _progress_end()
         await transport.close()
 
 
@@ -104,19 +114,48 @@ def ask_scheduler(options: SourceOptions, path: str) -> bytes:
     """What a running scheduler answers, with the user of the flags or of the kubeconfig."""
     from mooring.cli.run.options import USER_AGENT
 
-    names = ServerAccess.__struct_fields__
-    access = ServerAccess(**{name: getattr(options, name) for name in names})
-    endpoint = find_server(options.source, access)
+    endpoint = _scheduler(options)
     asking = get(
         endpoint, path, user_agent=USER_AGENT, seconds=_PATIENCE, max_answer=_LONGEST_SNAPSHOT
     )
     try:
-        return asyncio.run(asking)
+        return asyncio.run(_shown(asking))
     except ApiError as error:
-        raise _named(endpoint, error) from error
+        raise named_error(endpoint, error) from error
 
 
-def _named(endpoint: Endpoint, error: ApiError | ConfigError) -> ConfigError:
+async def _shown(asking: Coroutine[Any, Any, bytes]) -> bytes:
+    """The answer; while it is waited for, a bar says so."""
+    answer = asyncio.ensure_future(asking)
+    with progress() as shown:
+        while not (await asyncio.wait([answer], timeout=_TICK))[0]:
+            shown.show("waiting for the scheduler")
+    return answer.result()
+
+
+@asynccontextmanager
+async def scheduler_transport(options: SourceOptions) -> AsyncIterator[HttpTransport]:
+    """Carries requests to a running scheduler; errors inside name its address."""
+    endpoint = _scheduler(options)
+    transport = _transport(endpoint)
+    try:
+        yield transport
+    except ApiError as error:
+        raise named_error(endpoint, error) from error
+    finally:
+        await transport.close()
+
+
+def _scheduler(options: SourceOptions) -> Endpoint:
+    if not options.is_scheduler:  # a cluster of `mooring cluster up` answers for its scheduler
+        return find_endpoint(options.kubeconfig, context=options.context)
+    names = ServerAccess.__struct_fields__
+    return find_server(
+        options.source, ServerAccess(**{name: getattr(options, name) for name in names})
+    )
+
+
+def named_error(endpoint: Endpoint, error: ApiError | ConfigError) -> ConfigError:
     """The error with the address of the server in front."""
     why = f"can't reach the server: {error}" if isinstance(error, Unreachable) else str(error)
     return ConfigError([Problem(f"{endpoint.host}:{endpoint.port}", why)])
@@ -126,16 +165,3 @@ def _transport(endpoint: Endpoint) -> HttpTransport:
     from mooring.cli.run.options import USER_AGENT
 
     return HttpTransport(endpoint, user_agent=USER_AGENT)
-
-
-def _progress() -> Callable[[str, int], None] | None:
-    if not sys.stderr.isatty():
-        return None
-    return lambda resource, count: print(
-        f"\r\033[Kreading {resource}: {count}", end="", file=sys.stderr
-    )
-
-
-def _progress_end() -> None:
-    if sys.stderr.isatty():
-        print("\r\033[K", end="", file=sys.stderr)

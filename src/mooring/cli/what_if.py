@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -28,12 +27,13 @@ from mooring.cli.imagined import (
 )
 from mooring.cli.sources import SourceOptions, reported
 from mooring.cli.workers import carried_out
-from mooring.errors import ConfigError, Problem
+from mooring.errors import ConfigError, Problem, UsageError
 from mooring.lens.reading import read_snapshot
 from mooring.lens.snapshot import Snapshot
 from mooring.simulator.answers import Pending, WhatIfAnswer
 from mooring.simulator.changes import ClusterChanges
 from mooring.simulator.imagine import Run, search_paths
+from mooring.simulator.questions import matching
 from mooring.simulator.waiting import Refused
 from mooring.simulator.what_if import what_if
 from mooring.simulator.workloads import parse_scaling
@@ -113,7 +113,7 @@ def _variants(options: WhatIfOptions) -> Iterator[_Variant]:
         paths=search_paths(*options.configs),
         reschedule=options.reschedule,
     )
-    configs = [(file, read_config(file)) for file in options.configs] or [("", "")]
+    configs = [(file, read_config(file, options.plugin)) for file in options.configs] or [("", "")]
     applied = read_applied(options.apply)
     scale = tuple(map(parse_scaling, options.scale))
     for name, snapshot in load_all(options, options.also):
@@ -121,9 +121,9 @@ def _variants(options: WhatIfOptions) -> Iterator[_Variant]:
             applied=applied,
             scale=scale,
             like=_like(options.like, snapshot),
-            cordon=_matching(options.cordon, snapshot),
-            drain=_matching(options.drain, snapshot),
-            remove_nodes=_matching(options.remove_nodes, snapshot),
+            cordon=matching(options.cordon, snapshot),
+            drain=matching(options.drain, snapshot),
+            remove_nodes=matching(options.remove_nodes, snapshot),
         )
         for file, text in configs:
             for count in counts:
@@ -145,7 +145,7 @@ def _counts(text: str) -> list[int]:
     found = re.fullmatch(r"(\d{1,6})(?:\.\.(\d{1,6}))?", text)
     if found is None:
         problem = f"expected a number, or two such as 0..5, got {text!r}"
-        raise ConfigError([Problem("--add-nodes", problem)])
+        raise UsageError([Problem("--add-nodes", problem)])
     first = int(found[1])
     return list(range(first, int(found[2] or first) + 1))
 
@@ -162,17 +162,6 @@ def _like(text: str, snapshot: Snapshot) -> core.Node | None:
     if len(nodes) != 1:
         raise ConfigError([Problem(text, f"expected one Node, found {len(nodes)}")])
     return nodes[0]
-
-
-def _matching(patterns: Sequence[str], snapshot: Snapshot) -> tuple[str, ...]:
-    known = [node.metadata.name for node in snapshot.cluster.nodes]
-    found: list[str] = []
-    for pattern in patterns:
-        if re.search(r"[*?\[]", pattern):
-            found += fnmatch.filter(known, pattern) or [pattern]
-        else:
-            found.append(pattern)
-    return tuple(dict.fromkeys(found))
 
 
 def _words(options: WhatIfOptions, run: Run) -> Iterator[str]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final
 
+from mooring.cli.progress import progress
 from mooring.errors import ConfigError, Problem
 from mooring.observe import garbage_collection
 from mooring.simulator.imagine import RunOutcome
@@ -24,9 +24,10 @@ def carried_out(jobs: Sequence[Job], *, processes_wanted: int, dask: str) -> lis
     garbage_collection.collect_rarely()
     workers = _workers(len(jobs), processes_wanted, dask)
     with progress() as shown:
+        on_done = partial(shown.done, total=len(jobs))
         if workers is None:
-            return outcomes(jobs, on_bound=shown.bound, on_done=shown.done_of(len(jobs)))
-        return outcomes(jobs, workers, on_done=shown.done_of(len(jobs)))
+            return outcomes(jobs, on_bound=shown.placed, on_done=on_done)
+        return outcomes(jobs, workers, on_done=on_done)
 
 
 def _workers(count: int, wanted: int, dask: str) -> MakeWorkers | None:
@@ -51,40 +52,3 @@ def _dask(address: str) -> Iterator[Workers]:
     with client:
         # A task, not scattered data: if the worker that holds it ends, another makes it again.
         yield Workers(client.get_executor(), lambda data: client.submit(bytes, data, pure=False))
-
-
-class RunProgress:
-    """How far the work is, on standard error if that is a terminal."""
-
-    def __init__(self) -> None:
-        self._is_shown = sys.stderr.isatty()
-        self._runs = ""
-
-    def bound(self, count: int) -> None:
-        self._show(f"{count:,} pods placed")
-
-    def done_of(self, total: int) -> Any:
-        def done(count: int) -> None:
-            self._runs = f"{count} of {total} runs, " if total > 1 else ""
-            self._show("")
-
-        return done
-
-    def _show(self, text: str) -> None:
-        if self._is_shown:
-            line = f"{self._runs}{text}".rstrip(", ")
-            print(f"\r\033[K{line}", end="", file=sys.stderr, flush=True)
-
-    def end(self) -> None:
-        if self._is_shown:
-            print("\r\033[K", end="", file=sys.stderr, flush=True)
-
-
-@contextmanager
-def progress() -> Iterator[RunProgress]:
-    """Shown while the work goes on."""
-    shown = RunProgress()
-    try:
-        yield shown
-    finally:
-        shown.end()

@@ -1,13 +1,13 @@
-"""The placement rule of the demo."""
+"""The placement rule of the demo; its lines are short, because the demo shows them."""
 
-import mooring.framework as fw
+from mooring.framework import NODE, CycleState, Node, Pod, Score
 
 
-class PreferSpot(fw.Score):
+class PreferSpot(Score):
     """Stateless pods go to cheap machines first."""
 
     name = "PreferSpot"
-    depends_on = fw.NODE
+    depends_on = NODE
 
-    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+    def score(self, state: CycleState, pod: Pod, node: Node) -> int:
         return 100 if node.labels.get("price") == "spot" else 0

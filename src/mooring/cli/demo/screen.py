@@ -23,6 +23,7 @@ from mooring.scheduler.scheduler import Attempt, Scheduler
 _REFRESH: Final = 0.1  # seconds
 _DECISIONS: Final = 6  # shown at a time
 _WIDTH: Final = 16  # of a bar
+_LABELS: Final = {ZONE: "zone", "price": "price"}  # columns, where nodes have them
 _READING: Final = 1.2  # seconds to read a chapter
 
 
@@ -52,7 +53,10 @@ class Screen:
 
     def introduce(self) -> None:
         source = inspect.getsource(plugin.PreferSpot).rstrip()
-        code = Syntax(source, "python", theme="ansi_dark", background_color="default")
+        # On a narrow terminal lines are broken, not cut.
+        code = Syntax(
+            source, "python", theme="ansi_dark", background_color="default", word_wrap=True
+        )
         self._console.print(Panel(code, title="a placement rule of our own", border_style="cyan"))
 
     def chapter(self, title: str, subtitle: str) -> None:
@@ -98,17 +102,15 @@ class Screen:
 
     def _nodes(self) -> Table:
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-        for title in ("node", "zone", "price", "pods", "cpu"):
+        nodes = list(self._scheduler.cache.nodes) if self._scheduler is not None else []
+        keys = [key for key in _LABELS if any(key in node.labels for node in nodes)]
+        for title in ("node", *(_LABELS[key] for key in keys), "pods", "cpu"):
             table.add_column(title)
-        if self._scheduler is None:
-            return table
-        for node in sorted(self._scheduler.cache.nodes, key=lambda node: node.name):
-            labels = node.labels
+        for node in sorted(nodes, key=lambda node: node.name):
             used, total = node.requested("cpu"), max(node.allocatable("cpu"), 1)
             table.add_row(
                 node.name,
-                labels.get(ZONE, ""),
-                labels.get("price", ""),
+                *(node.labels.get(key, "") for key in keys),
                 str(node.pod_count),
                 _bar(used / total).append(f" {used / 1000:g} of {total / 1000:g}"),
             )

@@ -16,11 +16,10 @@ from mooring.errors import ConfigError
 
 def run(options: ManifestOptions) -> int:
     """Print the objects, or write them to `--write-to`."""
-    name = "<stdin>" if options.config == "-" else options.config
     try:
         release = plan_release(options)
     except ConfigError as error:
-        return print_problems(error, name or "mooring manifests")
+        return print_problems(error, "mooring manifests")
     for note in release.notes:
         print(f"note: {note}", file=sys.stderr)
     return _deliver(release, options)

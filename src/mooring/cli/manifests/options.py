@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
 from mooring import __version__
 from mooring import config as cfg
-from mooring.cli.config import registry_with
+from mooring.cli.config import read_configuration, registry_with
 from mooring.cli.options import CommandOptions
 from mooring.client.lease import refuse_foreign_lease
-from mooring.config.source import parse_yaml
-from mooring.errors import ConfigError, Problem
+from mooring.errors import ConfigError, Problem, UsageError
 from mooring.runtime.profile import ProfilePlan, plan_profiles
+from mooring.runtime.registry import Registry
 
 SYSTEM_NAMESPACE: Final = "kube-system"
 DEFAULT_IMAGE: Final = f"mooring:{__version__}"
@@ -64,9 +62,11 @@ class Release(msgspec.Struct, frozen=True, kw_only=True):
 
 def plan_release(options: ManifestOptions) -> Release:
     """Read and complete a configuration file, if there is one; raises ConfigError."""
-    problems = list(_flag_problems(options))
+    if wrong := list(_flag_problems(options)):
+        raise UsageError(wrong)
+    problems: list[Problem] = []
     registry = registry_with(options.plugin)
-    config, given = _read(options.config)
+    config, given = _read(options.config, registry)
     config = _completed(config, given, options.name, options.namespace)
     election, replicas = config.leader_election, options.replicas
     if replicas is None:
@@ -114,17 +114,12 @@ def _flag_problems(options: ManifestOptions) -> Iterator[Problem]:
         yield Problem("--replicas", f"expected 1 or more, got {replicas}")
 
 
-def _read(file: str) -> tuple[cfg.KubeSchedulerConfiguration, Any]:
+def _read(file: str, registry: Registry) -> tuple[cfg.KubeSchedulerConfiguration, Any]:
     """The configuration, and the file as written, which shows what was left to defaults."""
     if not file:
         return cfg.default_configuration(), {}
-    if file == "-":
-        text = sys.stdin.read()
-        config = cfg.load_text(text, "<stdin>")
-    else:
-        config = cfg.load_file(file)
-        text = Path(file).read_text(encoding="utf-8-sig")
-    return config, parse_yaml(text)[0]
+    loaded = read_configuration(file, registry)
+    return loaded.config, loaded.document
 
 
 def _completed(

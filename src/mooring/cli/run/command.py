@@ -21,10 +21,24 @@ def run(options: RunOptions) -> int:
         if options.write_config_to:
             return _write_config(settings)
         warn_of_ignored(options)
-        asyncio.run(run_process(settings))
+        is_reload_due = asyncio.run(_process(settings))
     except ConfigError as error:
-        return print_problems(error, options.config or "mooring")
+        return print_problems(error, "mooring run")
+    if is_reload_due:
+        from mooring.cli.run.reload import execute_again
+
+        execute_again()
     return 0
+
+
+async def _process(settings: Settings) -> bool:
+    """Whether the process is to be executed again."""
+    if settings.options.shadow:
+        from mooring.cli.run.shadow import run_shadow  # imported late: a scheduler has no shadow
+
+        await run_shadow(settings)
+        return False
+    return await run_process(settings)
 
 
 def _write_config(settings: Settings) -> int:

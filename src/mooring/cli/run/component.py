@@ -30,13 +30,14 @@ async def run_component(
     notes: Mapping[str, Note] = MappingProxyType({}),
     dump: Callable[[], None] | None = None,
     lens: Lens | None = None,
+    reload: Callable[[], None] | None = None,
 ) -> None:
     """Run until SIGTERM or SIGINT, with endpoints unless their port is 0.
 
     A stand-in renews the lease and answers health checks, where there are any, while the loop
     stands still. `run` runs the component; `document` is the configuration in force, if there is
-    one; `notes` are shown by /readyz?verbose; SIGUSR2 calls `dump`; `lens` explains the decisions
-    of a scheduler.
+    one; `notes` are shown by /readyz?verbose; SIGUSR2 calls `dump`, SIGHUP `reload`; `lens`
+    explains the decisions of a scheduler.
     """
     duties: list[Duty] = []
     if component.stand_in is not None:
@@ -60,7 +61,10 @@ async def run_component(
 
     with Watchdog(guard):
         await run_until_signalled(
-            run_with_endpoints if options.secure_port else run_without, component.stop, dump
+            run_with_endpoints if options.secure_port else run_without,
+            component.stop,
+            dump,
+            reload,
         )
 
 

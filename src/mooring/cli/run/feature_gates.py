@@ -5,12 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from mooring.errors import ConfigError, Problem
-from mooring.framework._internal import COMPARES_TAINTS
+from mooring.errors import Problem, UsageError
+from mooring.framework._internal import COMPARES_TAINTS, DEVICE_TAINT_RULES, LIST_ATTRIBUTES
 
 _ON: Final = frozenset(
     {
         "ClearingNominatedNodeNameAfterBinding",
+        "DRAAdminAccess",
+        "DRAConsumableCapacity",
+        "DRADeviceBindingConditions",
+        "DRADeviceTaints",
+        "DRAExtendedResource",
+        "DRAPartitionableDevices",
+        "DRAPrioritizedList",
+        "DRAResourceClaimDeviceStatus",
+        "DRASchedulerFilterTimeout",
+        "DynamicResourceAllocation",
         "InPlacePodLevelResourcesVerticalScaling",
         "InPlacePodVerticalScaling",
         "MatchLabelKeysInPodAffinity",
@@ -31,20 +41,8 @@ _ON: Final = frozenset(
 _OFF: Final = frozenset(
     {
         "CoordinatedLeaderElection",
-        "DRAAdminAccess",
-        "DRAConsumableCapacity",
-        "DRADeviceBindingConditions",
-        "DRADeviceTaintRules",
-        "DRADeviceTaints",
-        "DRAExtendedResource",
-        "DRAListTypeAttributes",
         "DRANodeAllocatableResources",
-        "DRAPartitionableDevices",
-        "DRAPrioritizedList",
-        "DRAResourceClaimDeviceStatus",
-        "DRASchedulerFilterTimeout",
         "DRAWorkloadResourceClaims",
-        "DynamicResourceAllocation",
         "GangScheduling",
         "GenericWorkload",
         "OpportunisticBatching",
@@ -55,7 +53,9 @@ _OFF: Final = frozenset(
         "WorkloadAwarePreemption",
     }
 )
-_CHANGEABLE: Final = frozenset({COMPARES_TAINTS})  # off by default
+_CHANGEABLE: Final = frozenset(
+    {COMPARES_TAINTS, DEVICE_TAINT_RULES, LIST_ATTRIBUTES}
+)  # off by default
 
 
 def read_feature_gates(given: Iterable[str]) -> frozenset[str]:
@@ -74,5 +74,5 @@ def read_feature_gates(given: Iterable[str]) -> frozenset[str]:
             stands = "always on" if name in _ON else "not served"
             problems.append(Problem("--feature-gates", f"{name} is {stands} in mooring"))
     if problems:
-        raise ConfigError(problems)
+        raise UsageError(problems)
     return frozenset(name for name, is_on in chosen.items() if is_on)

@@ -40,9 +40,21 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         metavar="0",
         help="share of decisions, 0 to 1, to make a second time the long way and compare",
     )
+    manners.add_argument(
+        "--shadow",
+        action="store_true",
+        help="compare another scheduler's decisions with those made here; write nothing",
+    )
+    manners.add_argument(
+        "--shadow-report",
+        metavar="FILE",
+        default="",
+        help="with --shadow: append each difference as a line of JSON",
+    )
+    _add_record(parser.add_argument_group("record of decisions"))
     add_leader_election(parser.add_argument_group("leader election (overrides the file)"))
     add_serving(parser.add_argument_group("endpoints"))
-    add_access(parser.add_argument_group("access to /metrics and /configz"))
+    add_access(parser.add_argument_group("access to /metrics, /configz and /lens"))
     add_logs(parser.add_argument_group("logs"))
     for flag in IGNORED:
         parser.add_argument(
@@ -68,6 +80,7 @@ def _add_main(group: argparse._ArgumentGroup) -> None:
     add("--config", metavar="FILE", default="", help="KubeSchedulerConfiguration to run with")
     add_connection(group)
     add_plugin_flag(group)
+    _add_reload(group)
     add("--write-config-to", metavar="FILE", default="", help="write the full configuration, exit")
     add(
         "--feature-gates",
@@ -89,6 +102,62 @@ def _add_main(group: argparse._ArgumentGroup) -> None:
         default="5m",
         metavar="5m0s",
         help="try a refused pod again after this time, whatever happened",
+    )
+
+
+def _add_reload(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--reload",
+        action="store_true",
+        help="development: take changed plugin files and configuration at once",
+    )
+    # Makes all that a start makes before it connects, and exits: what `--reload` tries first.
+    group.add_argument("--check-start", action="store_true", help=argparse.SUPPRESS)
+
+
+def _add_record(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
+    add(
+        "--record-size",
+        type=_size,
+        default=100_000,
+        metavar="100000",
+        help="attempts kept in memory, for /lens/v1; 0: none",
+    )
+    _add_bool(group, "--record-margins", False, "record the runner-up and its distance, too")
+    add("--record-file", metavar="FILE", default="", help="keep the record in this SQLite file")
+    add(
+        "--record-file-limit",
+        type=_bytes,
+        default="1Gi",
+        metavar="1Gi",
+        help="size of that file and the one before it, FILE.1",
+    )
+    add(
+        "--record-journal",
+        metavar="DIR",
+        default="",
+        help="keep every change and decision in this folder, for `mooring replay`",
+    )
+    add(
+        "--record-otlp",
+        metavar="URL",
+        default="",
+        help="send traces of attempts to this OpenTelemetry collector (OTLP over HTTP, JSON)",
+    )
+    add(
+        "--record-otlp-share",
+        type=_share,
+        default=0.01,
+        metavar="0.01",
+        help="share of the attempts, besides those that are slow or fail by an error",
+    )
+    add(
+        "--lens-workers",
+        type=int,
+        choices=(0, 1),
+        default=1,
+        help="processes for answers of /lens/v1 that take longer than a moment (1)",
     )
 
 
@@ -200,6 +269,24 @@ def _add_bool(group: argparse._ArgumentGroup, flag: str, default: bool | None, h
     """As in Go: `--flag`, `--flag=true` or `--flag=false`."""
     options: dict[str, Any] = {"nargs": "?", "const": True, "default": default, "type": boolean}
     group.add_argument(flag, metavar="BOOL", help=help_, **options)
+
+
+def _size(text: str) -> int:
+    if not text.isdigit():
+        raise argparse.ArgumentTypeError(f"expected a number of attempts, got {text!r}")
+    return int(text)
+
+
+def _bytes(text: str) -> int:
+    from mooring.api.quantity import parse_quantity
+
+    try:
+        found = parse_quantity(text).value
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    if found < 1 << 20:
+        raise argparse.ArgumentTypeError(f"expected a size of 1Mi or more, got {text!r}")
+    return found
 
 
 def boolean(text: str) -> bool:

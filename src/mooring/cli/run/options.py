@@ -64,5 +64,17 @@ class RunOptions(ComponentOptions, frozen=True, kw_only=True):
     feature_gates: Sequence[str]
     pod_max_in_unschedulable_pods_duration: Duration
     check_decisions: float
+    reload: bool
+    check_start: bool
+    record_size: int
+    record_margins: bool
+    record_file: str
+    record_file_limit: int
+    record_journal: str
+    record_otlp: str
+    record_otlp_share: float
+    lens_workers: int
+    shadow: bool
+    shadow_report: str
     on_overrun: Sequence[str]
     ignored: Sequence[str]  # flags that were given and have no effect

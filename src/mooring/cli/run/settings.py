@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 import msgspec
-import yaml
 
 from mooring import config as cfg
 from mooring.api.selectors import SelectorError, parse_label_query
-from mooring.cli.config import effective_yaml, plugin_classes, registry_with
+from mooring.cli.config import (
+    effective_args,
+    effective_yaml,
+    plugin_classes,
+    read_configuration,
+    registry_with,
+)
 from mooring.cli.run.feature_gates import read_feature_gates
 from mooring.cli.run.flags import IGNORED
 from mooring.cli.run.options import ComponentOptions, RunOptions
 from mooring.cli.run.policy import config_map_reader
 from mooring.client.lease import Election, refuse_foreign_lease
-from mooring.errors import ConfigError, Problem
+from mooring.errors import ConfigError, Problem, UsageError
 from mooring.framework.plugin import Base
 from mooring.runtime.profile import ProfilePlan, plan_profiles
 from mooring.scheduler.overruns import ALL_PLUGINS, POLICIES, Policy
@@ -37,7 +42,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     options: RunOptions
 
     def to_document(self) -> Any:
-        return yaml.safe_load(self.to_yaml())
+        return cfg.to_document(self.config, self.known_plugins, effective_args(self.plans))
 
     def to_yaml(self) -> str:
         return effective_yaml(self.config, self.plans, self.known_plugins)
@@ -49,15 +54,15 @@ def complete_settings(options: RunOptions) -> Settings:
     registry = registry_with(options.plugin)
     config = cfg.default_configuration()
     if options.config:
-        loaded = cfg.read_file(options.config, read_config_map=config_map_reader(options))
+        loaded = read_configuration(options.config, registry, config_map_reader(options))
         config = loaded.config
         for note in loaded.notes:
             log.warning("configuration note", extra={"path": note.path, "note": note.text})
     config = with_flags(config, options)
     problems = config_problems(config, options)
     if problems:
-        raise ConfigError(problems, options.config)
-    plans = plan_profiles(config, registry)
+        raise flag_error(problems, options.config)
+    plans = plan_profiles(config, registry, feature_gates)
     return Settings(
         config=config,
         plans=plans,
@@ -84,7 +89,7 @@ def _policies(given: Sequence[str], plans: Sequence[ProfilePlan]) -> dict[str, P
         else:
             policies[plugin] = cast("Policy", policy)
     if problems:
-        raise ConfigError(problems)
+        raise UsageError(problems)
     return policies
 
 
@@ -138,6 +143,12 @@ def election_of(config: cfg.KubeSchedulerConfiguration) -> Election | None:
     )
 
 
+def flag_error(problems: Sequence[Problem], file: str = "") -> ConfigError:
+    """The error for a configuration that flags completed; some fields may come from a file."""
+    of_flags = all(problem.path.startswith("--") for problem in problems)
+    return UsageError(problems) if of_flags else ConfigError(problems, file)
+
+
 def config_problems(
     config: cfg.KubeSchedulerConfiguration, options: ComponentOptions
 ) -> list[Problem]:
@@ -148,6 +159,8 @@ def config_problems(
         problems.append(Problem("--tls-cert-file", text))
     if not 0 <= options.secure_port <= 65535:
         problems.append(Problem("--secure-port", f"expected 0 to 65535, got {options.secure_port}"))
+    if isinstance(options, RunOptions):
+        problems += _mode_problems(config, options)
     try:
         parse_label_query(options.node_selector)
     except SelectorError as error:
@@ -157,3 +170,15 @@ def config_problems(
         foreign = refuse_foreign_lease(election.namespace, election.name)
         problems += [foreign] if foreign is not None else []
     return problems
+
+
+def _mode_problems(
+    config: cfg.KubeSchedulerConfiguration, options: RunOptions
+) -> Iterator[Problem]:
+    """Problems of --shadow and --reload."""
+    if options.shadow_report and not options.shadow:
+        yield Problem("--shadow-report", "needs --shadow beside it")
+    if options.reload and options.shadow:
+        yield Problem("--reload", "can't be used with --shadow")
+    elif options.reload and config.leader_election.leader_elect:
+        yield Problem("--reload", "is for development and needs --leader-elect=false")
