@@ -4,14 +4,14 @@ import os
 
 import pytest
 from tests import golang
-from tests.deploy.rendering import helm_renderer
+from tests.deploy.rendering import helm_binary
 
 
 @pytest.fixture(scope="session")
 def helm_program() -> None:
-    """Builds it, if this is the first time: about a minute."""
+    """Builds it, if this is the first time: some minutes."""
     try:
-        helm_renderer()
+        helm_binary()
     except golang.GoError as error:
         if os.environ.get("MOORING_REQUIRE_REAL") == "1":
             pytest.fail(f"MOORING_REQUIRE_REAL=1, but {error}")

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CHART = ROOT / "deploy" / "helm" / "mooring"
 BASE = ROOT / "deploy" / "kustomize"
 
-_RENDERER = Path(__file__).parent / "helmrender"
+_MODULE = Path(__file__).parent / "helm"
 # What Helm wants on its objects, and says nothing about them.
 _OF_HELM = ("app.kubernetes.io/managed-by", "helm.sh/chart")
 
@@ -27,39 +27,31 @@ class ChartError(RuntimeError):
     """Helm refused to render, and why."""
 
 
-def helm_renderer() -> Path:
-    """The program that renders charts; raises GoError if it can't be built."""
-    sources = [_RENDERER / name for name in ("main.go", "go.mod", "go.sum")]
-    return golang.build("helmrender", _RENDERER, sources, packages=["."]) / "helmrender"
+def helm_binary() -> Path:
+    """The program `helm`; raises GoError if it can't be built."""
+    sources = [_MODULE / name for name in ("go.mod", "go.sum")]
+    return golang.build("helm", _MODULE, sources, packages=["tool"]) / "helm"
 
 
-def helm_files(
+def helm(
     values: Mapping[str, Any] | None = None,
     *,
-    release: str = "mooring",
+    name: str = "mooring",
     namespace: str = "kube-system",
-) -> dict[str, str]:
-    """The rendered templates by their file names."""
-    asked = {"chart": str(CHART), "release": release, "namespace": namespace}
+) -> list[Object]:
+    """The objects of a release of our chart."""
+    words = ["template", name, str(CHART), "--namespace", namespace]
     done = subprocess.run(
-        [helm_renderer()],
-        input=json.dumps({**asked, "values": values or {}}) + "\n",
+        [helm_binary(), *words, "--kube-version=1.36.0", "--values=-"],
+        input=json.dumps(values or {}),
         capture_output=True,
         text=True,
-        check=True,
+        check=False,
         timeout=60,
     )
-    answer = json.loads(done.stdout)
-    if "error" in answer:
-        raise ChartError(answer["error"])
-    return {Path(name).name: text for name, text in answer["files"].items()}
-
-
-def helm(values: Mapping[str, Any] | None = None, **release: str) -> list[Object]:
-    """The objects of a release."""
-    files = helm_files(values, **release)
-    texts = [text for name, text in files.items() if name.endswith(".yaml")]
-    return [value for text in texts for value in documents(text)]
+    if done.returncode != 0:
+        raise ChartError(done.stderr)
+    return documents(done.stdout)
 
 
 def kustomize(folder: Path = BASE) -> list[Object]:

@@ -38,7 +38,7 @@ def test_overlay_of_the_guide_renders(real_programs: None, tmp_path: Path) -> No
 
 def test_values_of_the_guide_mount_the_plugin(helm_program: None) -> None:
     values = yaml.safe_load(block("put-plugins-into-the-image.md", "yaml", "PYTHONPATH"))
-    rendered = helm(values, release="my-scheduler")
+    rendered = helm(values, name="my-scheduler")
     config = cfg.load_text(one(rendered, "ConfigMap")["data"]["config.yaml"])
     (enabled,) = config.profiles[0].plugins.score.enabled
     assert enabled.name == "prefer_ssd:PreferSsd"

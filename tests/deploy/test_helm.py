@@ -1,4 +1,4 @@
-"""The chart, rendered by Helm's own code: the same objects, and what its values change."""
+"""The chart, rendered by Helm: the same objects, and what its values change."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.deploy.rendering import CHART, ChartError, by_name, helm, helm_files, one
+from tests.deploy.rendering import CHART, ChartError, by_name, helm, one
 
 from mooring import config as cfg
 from mooring.cli.manifests.command import objects
@@ -48,7 +48,7 @@ def test_default_values_give_what_the_command_prints() -> None:
 
 
 def test_release_of_another_name_and_namespace_gives_what_the_command_prints() -> None:
-    rendered = helm(release="my-scheduler", namespace="scheduling")
+    rendered = helm(name="my-scheduler", namespace="scheduling")
     assert by_name(rendered) == by_name(
         objects(plan_release(ManifestOptions(name="my-scheduler", namespace="scheduling")))
     )
@@ -77,6 +77,8 @@ def test_one_replica_without_election_gives_what_the_command_prints(tmp_path: An
     file.write_text(json.dumps({**header, **alone}))
     ours = by_name(objects(plan_release(ManifestOptions(name="mooring", config=str(file)))))
     assert by_name(helm({"replicas": 1, "config": alone})) == ours
+    assert by_name(helm({"config": alone})) == ours  # the default follows the configuration
+    assert one(helm({}), "Deployment")["spec"]["replicas"] == 2
     assert "Role/mooring" not in ours
 
 
@@ -169,12 +171,6 @@ def test_service_monitor_is_made_if_asked_for() -> None:
     assert kinds.isdisjoint({"ServiceMonitor", "PodDisruptionBudget"})
 
 
-def test_notes_say_which_pods_are_scheduled() -> None:
-    notes = helm_files({"config": yaml.safe_load(CONFIG)}, release="two")["NOTES.txt"]
-    assert "Pods with `schedulerName: packed` are scheduled by two." in notes
-    assert "Pods with `schedulerName: plain` are scheduled by two." in notes
-
-
 # --- what is refused ----------------------------------------------------------------------------
 
 
@@ -186,7 +182,10 @@ def test_notes_say_which_pods_are_scheduled() -> None:
         ({"name": "Mine"}, "name"),
         ({"plugins": ["acme.rules"]}, "plugins"),
         ({"config": "profiles: ["}, "config: "),
-        ({"config": {"leaderElection": {"leaderElect": False}}}, "must be true for 2 replicas"),
+        (
+            {"replicas": 2, "config": {"leaderElection": {"leaderElect": False}}},
+            "must be true for 2 replicas",
+        ),
         (
             {"config": {"leaderElection": {"resourceName": "kube-scheduler"}}},
             "belongs to kube-scheduler",

@@ -24,7 +24,7 @@ on one of them.
 {{- if and (eq $election.resourceName "kube-scheduler") (eq $election.resourceNamespace "kube-system") }}
 {{- fail "config.leaderElection.resourceName: the lease kube-system/kube-scheduler belongs to kube-scheduler" }}
 {{- end }}
-{{- else if gt (int .Values.replicas) 1 }}
+{{- else if gt (int (.Values.replicas | default 1)) 1 }}
 {{- fail (printf "config.leaderElection.leaderElect: must be true for %d replicas: each of them would schedule the same pods" (int .Values.replicas)) }}
 {{- end }}
 {{- $_ := set $config "profiles" $profiles }}
