@@ -26,13 +26,22 @@ from tests.golang import GoError, cache_folder, go
 
 MODULE = "sigs.k8s.io/cluster-capacity"
 VERSION = "v0.30.0"
+# With all that cluster-capacity, which sets no defaults, requires.
 POD = """
 apiVersion: v1
 kind: Pod
 metadata: {name: small, namespace: default}
 spec:
+  restartPolicy: Always
+  dnsPolicy: ClusterFirst
+  terminationGracePeriodSeconds: 30
   containers:
-    - {name: c, image: registry.example/x, resources: {requests: {cpu: 150m, memory: 100Mi}}}
+    - name: c
+      image: registry.example/x
+      imagePullPolicy: Always
+      terminationMessagePolicy: File
+      terminationMessagePath: /dev/termination-log
+      resources: {requests: {cpu: 150m, memory: 100Mi}}
 """
 
 
@@ -80,7 +89,7 @@ def _go(command: str, words: list[str], folder: str, env: dict[str, str]) -> str
 def measured(command: Sequence[str], *path: str) -> Measured:
     """Run a program to its end; `path` leads to the number in its JSON."""
     with tempfile.TemporaryFile("w+") as output:
-        process = subprocess.Popen(command, stdout=output)
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.DEVNULL)
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode:

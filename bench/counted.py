@@ -30,6 +30,7 @@ def main(nodes: int, pods: int, names: list[str]) -> None:
 
     gc.set_threshold(50_000)  # this, and to freeze what is there, as `mooring run` does
     with Simulation(keep_attempts=False) as sim:
+        _record(sim, os.environ.get("MOORING_BENCH_RECORD", ""))
         sim.apply(*cluster(nodes))
         for name in names:
             child = os.fork()
@@ -40,6 +41,15 @@ def main(nodes: int, pods: int, names: list[str]) -> None:
                 raise SystemExit(
                     f"{name}: the process ended with {os.waitstatus_to_exitcode(status)}"
                 )
+
+
+def _record(sim: Any, how: str) -> None:
+    """Keep a record of the attempts: "on", or with "margins"; few as objects, so that many fold."""
+    if how:
+        from mooring.lens import record
+
+        record.NEWEST = 128  # type: ignore[misc]
+        sim.scheduler.ledger = record.DecisionRecord(sim.clock.now, margins=how == "margins")
 
 
 def _run(sim: Any, make: Any, name: str, before: int, pods: int, nodes: int) -> None:

@@ -117,9 +117,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--jobs", type=int, default=2, help="processes counted at a time with --instructions"
     )
+    parser.add_argument(
+        "--record",
+        choices=("on", "margins"),
+        help="with --instructions: keep a record of the attempts, as `mooring run` does",
+    )
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     sizes, pods = options.nodes or SIZES, options.pods or PODS
+    os.environ["MOORING_BENCH_RECORD"] = options.record or ""
     if options.instructions:
         if PLUGIN in (options.workload or ()):
             parser.error(f"--instructions cannot count {PLUGIN!r}: one process runs all its forms")

@@ -22,6 +22,7 @@ from pathlib import Path
 
 from tests.controlplane.build import ControlPlaneError
 
+from bench.device_shapes import DEVICE_SHAPES
 from bench.shapes import SHAPES
 from bench.versus import raw
 from bench.versus.machine import machine, versions
@@ -67,6 +68,9 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         action="store_true",
         help="preemption on a full cluster and volumes, instead of the usual workloads",
     )
+    parser.add_argument(
+        "--devices", action="store_true", help="claims to devices, instead of the usual workloads"
+    )
     parser.add_argument("--only", choices=SCHEDULERS, help="measure one of the two")
     parser.add_argument("--deadline", type=float, default=300.0, help="seconds for each run")
     parser.add_argument("--folder", type=Path, help="for the raw data (default: a new one)")
@@ -80,7 +84,8 @@ def _begun(options: argparse.Namespace) -> tuple[Path, Setup, list[Run]]:
     folder.mkdir(parents=True, exist_ok=True)
     now = datetime.now(UTC)
     path = folder / f"versus-{now:%Y%m%d-%H%M%S}.jsonl"
-    workloads = tuple(options.workload or (SHAPES if options.shapes else USUAL))
+    usual = SHAPES if options.shapes else DEVICE_SHAPES if options.devices else USUAL
+    workloads = tuple(options.workload or usual)
     said = f"--nodes {options.nodes} --pods {options.pods} --rounds {options.rounds}"
     said += "".join(f" --workload {name}" for name in options.workload or ())
     said += " --shapes" if options.shapes else ""

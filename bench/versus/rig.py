@@ -28,20 +28,26 @@ _USER = "system:kube-scheduler"  # the API server has a role and a priority for 
 _NO_AUDIT = ("--audit-log-path=", "--audit-policy-file=")
 # Without controllers, finalizers would keep volumes and claims forever.
 _NO_FINALIZERS = ("--disable-admission-plugins=StorageObjectInUseProtection",)
+_CLAIM = "resource.k8s.io/v1/ResourceClaim"
 # What a run may leave that is in no namespace.
 WITHOUT_NAMESPACE = {
     "PersistentVolume": "PersistentVolume",
     "CSINode": "storage.k8s.io/v1/CSINode",
     "StorageClass": "storage.k8s.io/v1/StorageClass",
+    "DeviceClass": "resource.k8s.io/v1/DeviceClass",
+    "ResourceSlice": "resource.k8s.io/v1/ResourceSlice",
 }
 _WITH_STATUS = {
+    "Pod": "Pod",
     "PersistentVolume": "PersistentVolume",
     "PodDisruptionBudget": "policy/v1/PodDisruptionBudget",
+    "ResourceClaim": _CLAIM,
 }
 _IN_NAMESPACE = (
     "Pod",
     "PersistentVolumeClaim",
     "policy/v1/PodDisruptionBudget",
+    _CLAIM,
     "events.k8s.io/v1/Event",
 )
 
@@ -96,7 +102,7 @@ class Rig:
         """Create objects side by side, pods in this namespace."""
         made = [placed(value, namespace) for value in values]
         self.plane.admin.create_many(made)
-        with_status = [value for value in made if value["kind"] in _WITH_STATUS]
+        with_status = [v for v in made if v["kind"] in _WITH_STATUS and "status" in v]
         if with_status:
             with ThreadPoolExecutor(16) as threads:
                 list(threads.map(self._write_status, with_status))
@@ -117,6 +123,7 @@ class Rig:
     def remove_namespace(self, name: str) -> None:
         """Remove it and everything that a run left in it."""
         admin = self.plane.admin
+        self._let_claims_go(name)
         for kind in _IN_NAMESPACE:
             while self.count(kind, name):
                 admin.delete_all(kind, name)
@@ -127,6 +134,13 @@ class Rig:
         waiting = admin.delete("Namespace", name, grace=None)
         waiting["spec"]["finalizers"] = []
         admin.request("PUT", admin.path("Namespace", name, subresource="finalize"), waiting)
+
+    def _let_claims_go(self, namespace: str) -> None:
+        """Schedulers protect claims from deletion; controllers that would end that are not here."""
+        admin, free = self.plane.admin, {"metadata": {"finalizers": None}}
+        names = [one["metadata"]["name"] for one in admin.list(_CLAIM, namespace)]
+        with ThreadPoolExecutor(16) as threads:
+            list(threads.map(lambda name: admin.patch(_CLAIM, name, free, namespace), names))
 
     def count(self, kind: str, namespace: str) -> int:
         """How many objects there are, without having them all sent."""

@@ -2,10 +2,12 @@
 
     make bench-upkeep
     make bench-upkeep ARGS="--nodes 500 --existing 5000 --rounds 1 --seconds 10"
+    make bench-upkeep ARGS="--existing 20000 --kubelet-status"
 
 Start-up: the time from the start of the process to the first bind, on empty nodes and on nodes that
-run many pods; the schedulers take turns. Quiet hours: both run side by side and see the same
-updates, of nodes by their kubelets and of the status of running pods, while nothing is pending.
+run many pods, small ones or such as a kubelet reports; the schedulers take turns. Quiet hours: both
+run side by side and see the same updates, of nodes by their kubelets and of the status of running
+pods, while nothing is pending.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from tests.controlplane.admin import STRATEGIC_PATCH, Object
 from bench.versus.measure import cpu_seconds, measure
 from bench.versus.raw import NAMES, SCHEDULERS
 from bench.versus.rig import Rig
+from bench.versus.running_pods import deployed_pod
 from bench.versus.workloads import node_name, pod
 
 EXISTING = "existing"  # the namespace of running pods
@@ -59,12 +62,13 @@ def start_up(rig: Rig, name: str, rounds: int) -> list[Figure]:
     return found
 
 
-def run_pods(rig: Rig, pods: int) -> None:
+def run_pods(rig: Rig, pods: int, *, kubelet_status: bool = False) -> None:
     """Let nodes run pods: they were bound before."""
     rig.add_namespace(EXISTING)
+    make = deployed_pod if kubelet_status else _running
     for first in range(0, pods, _AT_ONCE):
         numbers = range(first, min(first + _AT_ONCE, pods))
-        rig.create((_running(i, node_name(i % rig.nodes)) for i in numbers), EXISTING)
+        rig.create((make(i, node_name(i % rig.nodes)) for i in numbers), EXISTING)
 
 
 def _running(i: int, node: str) -> Object:
@@ -202,14 +206,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--existing", type=int, default=100_000, help="running pods")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=20.0, help="of each round of updates")
+    parser.add_argument(
+        "--kubelet-status",
+        action="store_true",
+        help="running pods of Deployments with the status a kubelet reports, no quiet hours",
+    )
     options = parser.parse_args(arguments)
     rounds, seconds = options.rounds, options.seconds
     found: list[Figure] = []
     with Rig(options.nodes) as rig:
         found += start_up(rig, "first bind, empty nodes (s)", rounds)
         print(f"creating {options.existing:,} running pods", flush=True)
-        run_pods(rig, options.existing)
+        run_pods(rig, options.existing, kubelet_status=options.kubelet_status)
         found += start_up(rig, f"first bind, {options.existing:,} pods (s)", rounds)
+        if options.kubelet_status:
+            print(table(found))
+            return 0
         updated = partial(pod_status, min(options.existing, _PODS_UPDATED))
         for name, update, rate in (
             ("500 heartbeats/s (% of a core)", heartbeat, 500),

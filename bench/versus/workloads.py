@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from bench import manifests
+from bench.device_shapes import DEVICE_SHAPES
 from bench.manifests import HOST, IMAGE, ZONE, Object
 from bench.shapes import SHAPES, Shape
 
@@ -289,6 +290,6 @@ USUAL: dict[str, Workload] = {
 
 WORKLOADS: dict[str, Workload] = {
     **USUAL,
-    **{name: _shaped(shape) for name, shape in SHAPES.items()},
+    **{name: _shaped(shape) for name, shape in {**SHAPES, **DEVICE_SHAPES}.items()},
 }
 """The usual ones, and those that have to be asked for."""
