@@ -13,13 +13,19 @@ from tests.controlplane.admin import Object
 # finalizers of volumes away again.
 _NO_ADMISSION = ("TaintNodesByCondition", "ServiceAccount", "StorageObjectInUseProtection")
 
-# Only what `invariants.py` reads. Binds with their body: the uid is in it.
+# Only what `invariants.py` reads, and the writes of one user that must not write. Binds with their
+# body: the uid is in it.
 AUDIT_POLICY: Object = {
     "apiVersion": "audit.k8s.io/v1",
     "kind": "Policy",
     "omitStages": ["RequestReceived", "ResponseStarted"],
     "omitManagedFields": True,
     "rules": [
+        {
+            "level": "Metadata",
+            "users": ["shadow"],
+            "verbs": ["create", "update", "patch", "delete", "deletecollection"],
+        },
         {
             "level": "Request",
             "verbs": ["create"],

@@ -12,6 +12,7 @@ class Faults:
     """Set any of these while the proxy runs; shares are between 0 and 1, times in seconds."""
 
     cut_bind_replies: float = 0.0  # share of binds that are carried out but never answered
+    cut_claim_replies: float = 0.0  # likewise, of writes to resource claims
     fail_binds: float = 0.0  # share of binds answered with 500 and not carried out
     throttle: float = 0.0  # share of other requests answered with 429
     retry_after: int = 1  # what a 429 says

@@ -72,6 +72,8 @@ def control_plane(request: pytest.FixtureRequest, real_programs: None) -> Iterat
             yield embedded
         return
     shared: ControlPlane = request.getfixturevalue("shared_control_plane")
+    if shared.admin.list("Pod") or shared.admin.list("Node"):
+        shared.reset()  # left by tests that ask for `shared_control_plane` itself
     yield shared
     shared.reset()
 

@@ -190,9 +190,18 @@ def _trail(control_plane: Plane, namespace: str) -> list[Object]:
     if not path.exists():
         return []
     whole_lines = path.read_text().split("\n")[:-1]  # the last may be written right now
-    events = [json.loads(line) for line in whole_lines]
+    events = [event for line in whole_lines if (event := _event(line)) is not None]
     events.sort(key=lambda event: event["stageTimestamp"])
     return [event for event in events if namespace in ("", event["objectRef"]["namespace"])]
+
+
+def _event(line: str) -> Object | None:
+    """None for what a server wrote that was killed while it did; the next one goes on behind it."""
+    try:
+        event: Object = json.loads(line)
+    except json.JSONDecodeError:
+        return None
+    return event
 
 
 def _who_and_when(event: Object) -> dict[str, Any]:

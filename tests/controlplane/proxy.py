@@ -242,6 +242,10 @@ class FlakyProxy:
             self.counters["bind replies cut"] += 1
             self.bind_replies_cut.append(pod)
             raise _Cut("a bind goes unanswered")
+        if _writes_claim(head) and self._dice.hits(faults.cut_claim_replies, "claim", request):
+            await wire.relay_body(reply, server.reader, _nowhere, bodiless=bodiless)
+            self.counters["claim replies cut"] += 1
+            raise _Cut("a write to a claim goes unanswered")
         await self._through(client, reply.encode())
         if is_watch:
             await self._relay_watch(reply, client, server)
@@ -337,6 +341,11 @@ def _pod_to_bind(head: Head) -> str | None:
             return f"{namespace}/{name}" if head.method == "POST" else None
         case _:
             return None
+
+
+def _writes_claim(head: Head) -> bool:
+    parts = urlsplit(head.target).path.strip("/").split("/")
+    return parts[0] == "apis" and "resourceclaims" in parts and head.method != "GET"
 
 
 def _is_watch(head: Head) -> bool:

@@ -1,9 +1,10 @@
-"""Every example in the documentation runs."""
+"""Every example in the documentation runs; those of both tutorials in tests/installed."""
 
 from __future__ import annotations
 
 import re
 import shlex
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -12,6 +13,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from tests.sizes import sized
 
 from mooring import config as cfg
 from mooring.cli import main
@@ -19,7 +21,8 @@ from mooring.runtime.profile import plan_profiles
 from mooring.runtime.registry import Registry
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")]
+NAMES = ("README.md", "README.zh-CN.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")
+PAGES = [ROOT / name for name in NAMES]
 PAGES += sorted((ROOT / "docs").rglob("*.md"))
 TEXTS = [*PAGES, ROOT / "deploy/README.md"]
 TEXTS += sorted((ROOT / "examples").rglob("*.md"))
@@ -44,22 +47,33 @@ def cells(row: str) -> list[str]:
     return [cell.strip() for cell in re.split(r"(?<!\\)\|", row.strip())[1:-1]]
 
 
-def pages_with(kind: str) -> list[object]:
-    return [
-        pytest.param(page, id=str(page.relative_to(ROOT)))
-        for page in PAGES
-        if any(blocks(page, kind))
-    ]
+def pages_with(kind: str, *besides: str) -> list[object]:
+    """One page for all that have the same blocks: a translation has those of the original."""
+    pages: dict[tuple[str, ...], Path] = {}
+    for page in PAGES:
+        pages.setdefault(tuple(blocks(page, kind)), page)
+    names = {str(page.relative_to(ROOT)): page for found, page in pages.items() if found}
+    return [pytest.param(page, id=name) for name, page in names.items() if name not in besides]
 
 
-@pytest.mark.parametrize("page", pages_with("python"))
+@pytest.mark.parametrize("page", pages_with("python", "docs/tutorial.md"))
 def test_runs_the_python_of(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     module = ModuleType("page_under_test")  # a real module, as argument classes look theirs up
     monkeypatch.setitem(sys.modules, module.__name__, module)
     for number, text in enumerate(blocks(page, "python"), start=1):
         code = compile(text, f"{page.name}, block {number}", "exec", dont_inherit=True)
-        if page.name != "test-with-pytest.md":  # its block needs pytest around it
-            exec(code, vars(module))
+        exec(code, vars(module))
+
+
+def test_runs_the_tests_of_the_page_about_pytest(tmp_path: Path) -> None:
+    (text,) = blocks(ROOT / "docs/howto/test-with-pytest.md", "python")
+    (tmp_path / "test_prefer_ssd.py").write_text(text)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    if sized(1) == 1:
+        command += ["-k", "not contract"]  # it takes longest, and other tests have it
+    found = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stdout
+    assert found.stdout.count(" passed") == 1
 
 
 @pytest.mark.parametrize("page", pages_with("yaml"))

@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 
 import pytest
 from tests.controlplane.admin import ApiFailure, Object
+from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.objects import nodes, pod
 from tests.controlplane.plane import Plane
 from tests.controlplane.waiting import wait_until
@@ -22,7 +23,7 @@ from tests.integration.cluster_reads import (
 from tests.integration.mooring_process import NAME, start_mooring
 
 PODS = int(os.environ.get("MOORING_CLAIM_PODS", "40"))
-DEVICES = 8  # of a node
+DEVICES = int(os.environ.get("MOORING_CLAIM_DEVICES", "8"))  # of a node
 DRIVER = "toy.example.com"
 API = "resource.k8s.io/v1"
 CLAIM = f"{API}/ResourceClaim"
@@ -87,6 +88,25 @@ def user_of(name: str, namespace: str) -> Object:
     return value
 
 
+def from_template(name: str, namespace: str) -> Object:
+    value = pod(name, namespace=namespace, scheduler=NAME, cpu="10m")
+    value["spec"]["resourceClaims"] = [{"name": "toy", "resourceClaimTemplateName": "toy"}]
+    return value
+
+
+def make_claims(plane: Plane, namespace: str, names: list[str]) -> None:
+    """What the claim controller does for pods of a template; the real server runs none."""
+    for name in names:
+        value = claim(name, namespace)
+        uid = plane.admin.get("Pod", name, namespace)["metadata"]["uid"]
+        owner = {"apiVersion": "v1", "kind": "Pod", "name": name, "uid": uid, "controller": True}
+        value["metadata"]["ownerReferences"] = [owner]
+        value["metadata"]["annotations"] = {"resource.kubernetes.io/pod-claim-name": "toy"}
+        plane.admin.create(value)
+        made = {"resourceClaimStatuses": [{"name": "toy", "resourceClaimName": name}]}
+        plane.admin.patch("Pod", name, {"status": made}, namespace, subresource="status")
+
+
 @contextmanager
 def rival(plane: Plane, namespace: str) -> Iterator[None]:
     """Something else that changes the same claims all the time."""
@@ -119,35 +139,93 @@ def devices_in_use(plane: Plane, namespace: str) -> Counter[str]:
     return found
 
 
+def assert_each_has_its_own_device(plane: Plane, namespace: str, names: list[str]) -> None:
+    in_use = devices_in_use(plane, namespace)
+    assert (len(in_use), set(in_use.values())) == (len(names), {1})
+    for value in plane.admin.list(CLAIM, namespace):
+        name = value["metadata"]["name"]
+        assert [one["name"] for one in value["status"]["reservedFor"]] == [name]
+        assert value["metadata"]["finalizers"] == ["resource.kubernetes.io/delete-protection"]
+        (term,) = value["status"]["allocation"]["nodeSelector"]["nodeSelectorTerms"]
+        assert term["matchFields"][0]["values"] == [node_of(plane, namespace, name)]
+
+
+def add_devices(plane: Plane, driver: ToyDriver, size: int) -> None:
+    plane.admin.create_many(nodes(size))
+    driver.add_class()
+    for number in range(size):
+        driver.publish(f"node-{number:05}", DEVICES)
+
+
+def with_devices(plane: Plane, namespace: str, driver: ToyDriver, count: int) -> list[str]:
+    """Nodes with hardly more devices than claims; the names of claims, and of pods to come."""
+    add_devices(plane, driver, -(-count // DEVICES) + 1)
+    names = [f"p{number:03}" for number in range(count)]
+    plane.admin.create_many(claim(name, namespace) for name in names)
+    return names
+
+
 def test_no_device_is_given_twice_whatever_happens(
     control_plane: Plane, namespace: str, driver: ToyDriver
 ) -> None:
-    admin = control_plane.admin
-    count = -(-PODS // DEVICES) + 1
-    admin.create_many(nodes(count))
-    driver.add_class()
-    for number in range(count):
-        driver.publish(f"node-{number:05}", DEVICES)
+    """Pods of a template; the size of all: MOORING_CLAIM_PODS=500 MOORING_CLAIM_DEVICES=48."""
+    add_devices(control_plane, driver, -(-PODS // 8))
     names = [f"p{number:03}" for number in range(PODS)]
-    admin.create_many(claim(name, namespace) for name in names)
     scheduler = start_mooring(control_plane)
     with rival(control_plane, namespace):
-        admin.create_many(user_of(name, namespace) for name in names)
+        control_plane.admin.create_many(from_template(name, namespace) for name in names)
+        make_claims(control_plane, namespace, names[: PODS // 2])
         wait_until(
             lambda: sum(map(bool, placements(control_plane, namespace).values())) > PODS // 3,
             what="a third of the pods is bound",
         )
         scheduler.process.kill()
+        make_claims(control_plane, namespace, names[PODS // 2 :])
         start_mooring(control_plane, name="second")
         wait_until_bound(control_plane, namespace, *names, timeout=120)
-    in_use = devices_in_use(control_plane, namespace)
-    assert (len(in_use), set(in_use.values())) == (PODS, {1})
-    for value in admin.list(CLAIM, namespace):
-        name, status = value["metadata"]["name"], value["status"]
-        assert [one["name"] for one in status["reservedFor"]] == [name]
-        assert value["metadata"]["finalizers"] == ["resource.kubernetes.io/delete-protection"]
-        (term,) = status["allocation"]["nodeSelector"]["nodeSelectorTerms"]
-        assert term["matchFields"][0]["values"] == [node_of(control_plane, namespace, name)]
+    assert_each_has_its_own_device(control_plane, namespace, names)
+
+
+def test_lost_replies_neither_lose_a_device_nor_give_it_twice(
+    control_plane: ControlPlane, namespace: str, driver: ToyDriver
+) -> None:
+    names = with_devices(control_plane, namespace, driver, PODS // 2)
+    proxy = control_plane.proxy(seed=5)
+    proxy.faults.cut_claim_replies = 0.3
+    proxy.faults.cut_bind_replies = 0.2
+    start_mooring(control_plane, server=proxy.url)
+    control_plane.admin.create_many(user_of(name, namespace) for name in names)
+    wait_until_bound(control_plane, namespace, *names, timeout=120)
+    assert proxy.counters["claim replies cut"] > 3
+    assert_each_has_its_own_device(control_plane, namespace, names)
+
+
+def test_kube_scheduler_can_take_over_midway_and_give_back(
+    control_plane: Plane, namespace: str, driver: ToyDriver
+) -> None:
+    names = with_devices(control_plane, namespace, driver, PODS)
+    profile = {"profiles": [{"schedulerName": "default-scheduler"}]}
+    thirds = [names[place::3] for place in range(3)]
+
+    def bound() -> int:
+        return sum(map(bool, placements(control_plane, namespace).values()))
+
+    def add(some: list[str], until: int) -> None:
+        pods = [user_of(name, namespace) for name in some]
+        for one in pods:
+            one["spec"]["schedulerName"] = "default-scheduler"
+        control_plane.admin.create_many(pods)
+        wait_until(lambda: bound() >= until, what=f"{until} pods are bound", timeout=90)
+
+    ours = start_mooring(control_plane, config=profile)
+    add(thirds[0], len(thirds[0]) // 2)
+    ours.process.kill()  # in the middle of a batch
+    theirs = control_plane.kube_scheduler()
+    add(thirds[1], len(thirds[0]) + len(thirds[1]) // 2)
+    theirs.kill()
+    start_mooring(control_plane, config=profile, name="again")
+    add(thirds[2], len(names))
+    assert_each_has_its_own_device(control_plane, namespace, names)
 
 
 def test_a_device_that_becomes_free_is_given_to_the_pod_that_waits(

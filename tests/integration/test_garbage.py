@@ -83,7 +83,7 @@ def test_goes_on_through_garbage_of_every_endpoint(plane: EmbeddedPlane, garbler
     )
     garbler.wait_for(
         mooring,
-        list_pods=3,
+        list_resourceclaims=3,
         list_nodes=3,
         list_storageclasses=3,
         get_leases=3,
@@ -92,6 +92,10 @@ def test_goes_on_through_garbage_of_every_endpoint(plane: EmbeddedPlane, garbler
     )
     assert mooring.get("/livez").code == 200
     assert mooring.get("/readyz").code == 500
+
+    # Pods are listed after claims.
+    garbler.cover(lambda asked: asked == "list pods" or asked.startswith("watch "))
+    garbler.wait_for(mooring, list_pods=3)
 
     garbler.cover(lambda asked: asked.startswith("watch "))
     garbler.wait_for(mooring, watch_pods=4, watch_nodes=4)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from msgspec import structs
 from tests.controlplane.cluster import ControlPlane
+from tests.controlplane.objects import namespace as named
 from tests.controlplane.objects import nodes, pod
 from tests.controlplane.users import User
 from tests.controlplane.waiting import wait_until
@@ -24,17 +25,24 @@ from mooring.lens.reading import read_snapshot, snapshot_of
 SNAPSHOT = "/lens/v1/snapshot"
 LIST_PODS = {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}
 LIST_NODES = {"apiGroups": [""], "resources": ["nodes"], "verbs": ["list"]}
+READ_PODS = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]}
 ANY_LENS_PATH = {"nonResourceURLs": ["/lens/*"], "verbs": ["*"]}
 
 
-def test_only_callers_that_may_list_pods_and_nodes_everywhere_see_anything(
+def test_what_callers_see_follows_what_they_may_list(
     control_plane: ControlPlane, namespace: str, tmp_path: Path
 ) -> None:
     control_plane.admin.create_many(nodes(3))
+    control_plane.admin.create(named("treasury"))
+    control_plane.admin.create(pod("vault", namespace="treasury", scheduler=NAME, cpu="64"))
     control_plane.admin.create(pod("huge", namespace=namespace, scheduler=NAME, cpu="64"))
+    control_plane.admin.create(pod("small", namespace=namespace, scheduler=NAME, cpu="1"))
     opened = "--authorization-always-allow-paths=/healthz,/readyz,/lens/*"  # makes no difference
-    mooring = start_mooring(control_plane, flags=(opened,))
+    journal = f"--record-journal={tmp_path / 'journal'}"
+    mooring = start_mooring(control_plane, flags=(opened, journal))
     wait_for_event(control_plane, namespace, "huge", "FailedScheduling")
+    wait_for_event(control_plane, "treasury", "vault", "FailedScheduling")
+    wait_for_event(control_plane, namespace, "small", "Scheduled")
     explain = f"/lens/v1/pods/{namespace}/huge/explain"
 
     def account(name: str, *rules: dict[str, list[str]], where: str = "") -> User:
@@ -44,25 +52,79 @@ def test_only_callers_that_may_list_pods_and_nodes_everywhere_see_anything(
         return user
 
     strangers = {
-        "of-one-namespace": account("of-one-namespace", LIST_PODS, where=namespace),
+        "of-one-namespace": account("of-one-namespace", READ_PODS, where=namespace),
         "of-nodes": account("of-nodes", LIST_NODES, ANY_LENS_PATH),
         "of-pods": account("of-pods", LIST_PODS, ANY_LENS_PATH),
+        "of-nothing": account("of-nothing", ANY_LENS_PATH),
     }
     reader = account("cluster-reader", LIST_PODS, LIST_NODES)
-    for path in (explain, SNAPSHOT, "/lens/v1/pods/default/nobody/explain"):
+    paths = {
+        "state": "/lens/v1/state",
+        "queue": "/lens/v1/queue",
+        "records": "/lens/v1/records",
+        "node": "/lens/v1/nodes/node-00000",
+        "explain": explain,
+        "placed": explain.replace("huge", "small"),
+        "foreign": "/lens/v1/pods/treasury/vault/explain",
+        "matrix": f"{explain}?depth=matrix",
+        "past": f"{explain}?at=1",
+        "snapshot": SNAPSHOT,
+    }
+    sees = {
+        "of-one-namespace": {"state", "queue", "records", "explain", "placed"},
+        "of-nodes": {"state", "queue", "node"},
+        "of-pods": {"state", "queue", "records", "explain", "placed", "foreign"},
+        "of-nothing": set(),
+    }
+    hidden = {
+        "of-one-namespace": ("vault", "treasury", "node-0000"),
+        "of-nodes": ("vault", "treasury", "huge", "small"),
+        "of-pods": ("node-0000",),
+        "of-nothing": ("vault", "huge", "small", "node-0000"),
+    }
+    for path in paths.values():
         assert mooring.get(path).code == 401
         assert mooring.get(path, "no-such-token").code == 401
-        for name, user in strangers.items():
-            refused = mooring.get(path, token_of(user))
-            assert refused.code == 403, name
-            status = json.loads(refused.text)
-            missing = "nodes" if name == "of-pods" else "pods"
-            assert status["message"] == (
-                f'forbidden: User "system:serviceaccount:default:{name}" cannot list {missing}'
-                " in all namespaces, which this path needs"
-            )
-            assert "huge" not in refused.text.replace(path, "")
+    for name, user in strangers.items():
+        own = f"?namespace={namespace}" if name == "of-one-namespace" else ""
+        visible = set()
+        for what, path in paths.items():
+            asked = path if "?" in path or "/pods/" in path else path + own
+            answer = mooring.get(asked, token_of(user))
+            assert answer.code in (200, 403), (name, what, answer)
+            if answer.code == 200:
+                visible.add(what)
+            text = answer.text.replace(namespace, "").replace(path, "")
+            for word in hidden[name]:
+                assert word not in text, (name, what, word)
+        assert visible == sees[name], name
+    # Without its namespace, or with another, a reader of one namespace sees nothing.
+    lone = token_of(strangers["of-one-namespace"])
+    for path in ("/lens/v1/state", "/lens/v1/queue?namespace=treasury"):
+        assert mooring.get(path, lone).code == 403
+    refused = json.loads(mooring.get(explain, token_of(strangers["of-nothing"])).text)
+    assert refused["message"] == (
+        'forbidden: User "system:serviceaccount:default:of-nothing" cannot list pods'
+        " in all namespaces, which this path needs"
+    )
+    for what, path in paths.items():
+        if what not in ("snapshot", "past"):
+            assert mooring.get(path, token_of(reader)).code == 200, what
+    # An attempt as it was: from the journal, by its number.
+    records = mooring.get(f"/lens/v1/records?pod={namespace}/huge", token_of(reader))
+    seq = min(row["seq"] for row in json.loads(records.text)["rows"])
 
+    def past() -> dict[str, object] | None:
+        answer = mooring.get(f"{explain}?at={seq}&depth=remedies", token_of(reader))
+        assert answer.code == 200 or "or not yet" in answer.text, answer
+        found: dict[str, object] = json.loads(answer.text)
+        return found if answer.code == 200 else None
+
+    then = wait_until(past, what="the attempt is in the journal")
+    assert then is not None
+    assert (then["pod"], then["exactness"], then["feasible"]) == (f"{namespace}/huge", "exact", 0)
+    other = mooring.get(explain.replace("huge", "small") + f"?at={seq}", token_of(reader))
+    assert f"attempt {seq} was made for {namespace}/huge" in other.text
     os.kill(mooring.process.pid, signal.SIGUSR2)
     shown = mooring.get(explain, token_of(reader))
     assert shown.code == 200
@@ -88,7 +150,7 @@ def test_only_callers_that_may_list_pods_and_nodes_everywhere_see_anything(
     rejected = mooring_command(mooring, strangers["of-nodes"], "explain", f"{namespace}/huge")
     assert rejected.returncode == 1
     assert rejected.stderr.count("\n") == 1
-    assert "cannot list pods in all namespaces" in rejected.stderr
+    assert "cannot list pods and nodes in all namespaces" in rejected.stderr
     file = tmp_path / "cluster.snap.gz"
     assert mooring_command(mooring, reader, "snapshot", "-o", str(file)).returncode == 0
     assert len(read_snapshot(file).cluster.nodes) == 3

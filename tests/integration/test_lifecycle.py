@@ -140,7 +140,7 @@ def test_unreachable_server_is_waited_for(control_plane: ControlPlane, namespace
     why = f"cannot list nodes: {where}: connection refused"
     wait_until(lambda: why in mooring.get("/readyz").text, what="/readyz says why")
     assert mooring.get("/healthz").text == "ok"
-    assert f'resource="nodes" verb="list" err="{where}: connection refused"' in mooring.log
+    assert f"{where}: connection refused" in mooring.log
     proxy.heal()
     wait_until(lambda: mooring.is_ready, what="it is ready")
     wait_until_bound(control_plane, namespace, "p")

@@ -96,7 +96,7 @@ def test_api_server_accepts_the_kustomize_base(control_plane: ControlPlane) -> N
 
 
 def test_api_server_accepts_the_chart(control_plane: ControlPlane, helm_program: None) -> None:
-    made = helm(release="tried")
+    made = helm(name="tried")
     said = control_plane.kubectl(*DRY_RUN, "--filename=-", stdin=to_yaml(made))
     assert len(said.splitlines()) == len(made)
 
