@@ -8,7 +8,7 @@ STAMP := $(VENV)/.synced
 # Bytecode is kept: without, every process of the tests compiles all of them.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup check lint types public-types test test-scheduler collected demo bench bench-vs bench-upkeep lock clean oracle parity-fuzz control-plane chaos mutants
+.PHONY: help setup check lint types public-types test test-again test-scheduler collected demo bench bench-vs bench-upkeep lock clean oracle parity-fuzz control-plane chaos mutants
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 17
@@ -43,6 +43,11 @@ public-types: setup
 
 test: setup ## all tests, JOBS=3 at a time: some wait for servers
 	$(BIN)/python -m pytest --numprocesses $(or $(JOBS),3) --dist worksteal
+
+# Up to three tests that fail while the machine does many things at once get a second try, alone; they are named.
+test-again: setup ## the tests that failed in the last run, one after the other
+	@$(BIN)/python tools/failed_tests.py --at-most 3
+	$(BIN)/python -m pytest --last-failed --last-failed-no-failures none
 
 # The rooms of the scheduler; no real control plane, no laptop cluster but where a test serves it.
 SCHEDULER := api cache config decision framework observe parity plugins preemption queue runtime scheduler simulator
