@@ -62,7 +62,7 @@ class PastQuestion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LensWorker:
-    """One question at a time, in the order they came; `module` is run as a program and answers it."""
+    """One question at a time, as they come; `module` is run as a program and answers it."""
 
     def __init__(
         self,
