@@ -63,7 +63,10 @@ def state(sim: Simulation) -> dict[str, Any]:
             for name, column in resources.allocatable.items()
             if any(column.view)
         },
-        "taints": [table.taint_sets[code] for code in table.taint_code.view],
+        "taints": [  # sets that differ only in the time of a taint are one
+            [(taint.key, taint.value, taint.effect) for taint in table.taint_sets[code]]
+            for code in table.taint_code.view
+        ],
         "unschedulable": table.unschedulable.view.tolist(),
         "zones": table.order._zone_of,
         "requested": {name: column.view.tolist() for name, column in resources.requested.items()},
