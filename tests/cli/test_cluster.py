@@ -106,6 +106,30 @@ def test_schedules_and_runs_pods_when_asked_to(tmp_path: Path) -> None:
         cluster.stop()
 
 
+def test_begins_with_a_dump_of_another_cluster(tmp_path: Path) -> None:
+    file = tmp_path / "pod.yaml"
+    file.write_text(POD)
+    dump = tmp_path / "dump.json"
+    with up(tmp_path / "first", "--nodes", "2", "--scheduler", "--apply", str(file)) as cluster:
+        cluster.until("placed default/web on node-")
+        lists = [ask(tmp_path / "first", f"/api/v1/{kind}") for kind in ("nodes", "pods")]
+        for one, kind in zip(lists, ("Node", "Pod"), strict=True):
+            for item in one["items"]:
+                item |= {"apiVersion": "v1", "kind": kind}  # as kubectl prints lists
+        items = [item for one in lists for item in one["items"]]
+        dump.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+        cluster.stop()
+    assert all(item["metadata"]["resourceVersion"] for item in items)
+    with up(tmp_path / "second", "--nodes", "0", "--apply", str(dump)) as cluster:
+        cluster.until(READY)
+        nodes = ask(tmp_path / "second", "/api/v1/nodes")["items"]
+        assert [node["metadata"]["name"] for node in nodes] == ["node-0", "node-1"]
+        assert nodes[0]["status"]["allocatable"] == items[0]["status"]["allocatable"]
+        [pod] = ask(tmp_path / "second", "/api/v1/pods")["items"]
+        assert pod["spec"]["nodeName"] == items[-1]["spec"]["nodeName"]
+        cluster.stop()
+
+
 def test_says_why_a_pod_waits(tmp_path: Path) -> None:
     (tmp_path / "pod.yaml").write_text(POD.replace('cpu: "1"', 'cpu: "100"'))
     words = ["--nodes", "2", "--scheduler", "--apply", str(tmp_path / "pod.yaml")]
