@@ -14,6 +14,16 @@ kind: ConfigMap
 metadata: {name: web}
 data: {color: red}
 """
+POLICY = """\
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: at-most-five}
+spec:
+  matchConstraints:
+    resourceRules:
+      - {apiGroups: [apps], apiVersions: [v1], operations: [CREATE], resources: [deployments]}
+  validations: [{expression: object.spec.replicas <= 5}]
+"""
 SIMULATED = "mooring simulates pods and runs no containers"
 
 
@@ -100,10 +110,15 @@ def test_says_clearly_what_is_not_simulated(
     [
         ("create ingress web --rule=web/*=web:80", "mooring simulates no network"),
         ("create clusterrole r --verb=get --resource=pods", "mooring enforces no permissions"),
+        ("create -f policy.yaml", "mooring evaluates no admission policies"),
         ("autoscale deployment scaled --max=3", "mooring simulates no metrics"),
     ],
 )
-def test_warns_of_what_is_only_stored(kubectl: Kubectl, command: str, warning: str) -> None:
+def test_warns_of_what_is_only_stored(
+    kubectl: Kubectl, command: str, warning: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "policy.yaml").write_text(POLICY)
     if "scaled" in command:
         kubectl("create", "deployment", "scaled", "--image=x")
     said = kubectl.run(*command.split())
