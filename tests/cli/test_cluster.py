@@ -88,6 +88,22 @@ def test_says_where_it_is_and_what_to_try(tmp_path: Path) -> None:
     assert f"server: {url}" in config.read_text()
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--nodes", "4"], "4 in 3 zones"),
+        (["--nodes", "2"], "2 in 2 zones"),
+        (["--nodes", "1"], "1 in 1 zone"),
+        (["--nodes", "2", "--zones", "0"], "2"),
+        (["--nodes", "3", "--pool", "gpu:2"], "5, 3 of them in 3 zones (node 3, gpu 2)"),
+    ],
+)
+def test_counts_nodes_and_zones_that_are_there(words: list[str], said: str, tmp_path: Path) -> None:
+    with up(tmp_path / "config", *words) as cluster:
+        assert cluster.until("nodes:") == f"nodes:      {said}"
+        cluster.stop()
+
+
 def test_keeps_its_kubeconfig_in_a_folder_of_its_own_that_vanishes() -> None:
     with Running("cluster", "up", "--nodes", "1") as cluster:
         config = Path(cluster.until("kubeconfig:").split()[1])
