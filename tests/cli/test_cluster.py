@@ -88,6 +88,22 @@ def test_says_where_it_is_and_what_to_try(tmp_path: Path) -> None:
     assert f"server: {url}" in config.read_text()
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--nodes", "4"], "4 in 3 zones"),
+        (["--nodes", "2"], "2 in 2 zones"),
+        (["--nodes", "1"], "1 in 1 zone"),
+        (["--nodes", "2", "--zones", "0"], "2"),
+        (["--nodes", "3", "--pool", "gpu:2"], "5, 3 of them in 3 zones (node 3, gpu 2)"),
+    ],
+)
+def test_counts_nodes_and_zones_that_are_there(words: list[str], said: str, tmp_path: Path) -> None:
+    with up(tmp_path / "config", *words) as cluster:
+        assert cluster.until("nodes:") == f"nodes:      {said}"
+        cluster.stop()
+
+
 def test_keeps_its_kubeconfig_in_a_folder_of_its_own_that_vanishes() -> None:
     with Running("cluster", "up", "--nodes", "1") as cluster:
         config = Path(cluster.until("kubeconfig:").split()[1])
@@ -103,6 +119,30 @@ def test_schedules_and_runs_pods_when_asked_to(tmp_path: Path) -> None:
     with up(tmp_path / "config", *words) as cluster:
         line = cluster.until("placed default/web on node-")
         assert line.endswith((" (zone-a)", " (zone-b)"))
+        cluster.stop()
+
+
+def test_begins_with_a_dump_of_another_cluster(tmp_path: Path) -> None:
+    file = tmp_path / "pod.yaml"
+    file.write_text(POD)
+    dump = tmp_path / "dump.json"
+    with up(tmp_path / "first", "--nodes", "2", "--scheduler", "--apply", str(file)) as cluster:
+        cluster.until("placed default/web on node-")
+        lists = [ask(tmp_path / "first", f"/api/v1/{kind}") for kind in ("nodes", "pods")]
+        for one, kind in zip(lists, ("Node", "Pod"), strict=True):
+            for item in one["items"]:
+                item |= {"apiVersion": "v1", "kind": kind}  # as kubectl prints lists
+        items = [item for one in lists for item in one["items"]]
+        dump.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+        cluster.stop()
+    assert all(item["metadata"]["resourceVersion"] for item in items)
+    with up(tmp_path / "second", "--nodes", "0", "--apply", str(dump)) as cluster:
+        cluster.until(READY)
+        nodes = ask(tmp_path / "second", "/api/v1/nodes")["items"]
+        assert [node["metadata"]["name"] for node in nodes] == ["node-0", "node-1"]
+        assert nodes[0]["status"]["allocatable"] == items[0]["status"]["allocatable"]
+        [pod] = ask(tmp_path / "second", "/api/v1/pods")["items"]
+        assert pod["spec"]["nodeName"] == items[-1]["spec"]["nodeName"]
         cluster.stop()
 
 

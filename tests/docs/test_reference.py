@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
+import mooring
+import mooring.controller
+import mooring.extender
 import mooring.framework as fw
+import mooring.testing
+from mooring import api, errors
 from mooring.cli.parser import make_parser
 from mooring.controller.metrics import ControllerMetrics
 from mooring.extender.serving.metrics import ExtenderMetrics
@@ -37,6 +44,30 @@ def code_has(word: str) -> bool:
 
 def test_has_every_public_name_of_the_framework() -> None:
     assert [name for name in fw.__all__ if not code_has(name)] == []
+
+
+@pytest.mark.parametrize("module", [mooring, mooring.testing, mooring.controller, mooring.extender])
+def test_has_every_public_name_of(module: ModuleType) -> None:
+    assert [name for name in module.__all__ if not code_has(name)] == []
+
+
+def test_has_every_exception() -> None:
+    own = [name for name, one in vars(errors).items() if one.__class__ is type]
+    here = [name for name in own if vars(errors)[name].__module__ == errors.__name__]
+    assert "ConfigError" in here
+    assert [name for name in here if not code_has(name)] == []
+
+
+def test_has_every_kind_and_function_of_the_api() -> None:
+    exported = {name: one for name, one in vars(api).items() if not name.startswith("_")}
+    kinds = [
+        name
+        for name, one in exported.items()
+        if inspect.isclass(one) and issubclass(one, api.Object) and one is not api.Object
+    ]
+    functions = [name for name, one in exported.items() if inspect.isfunction(one)]
+    assert len(kinds) > 20
+    assert [name for name in (*kinds, *functions) if not code_has(name)] == []
 
 
 def test_has_every_event_and_action() -> None:
@@ -70,16 +101,40 @@ def test_has_every_metric_with_its_labels() -> None:
     assert rows == expected
 
 
-def flags_of(parser: argparse.ArgumentParser) -> Iterator[str]:
+def flags_of(
+    parser: argparse.ArgumentParser, command: tuple[str, ...] = ()
+) -> Iterator[tuple[str, str]]:
+    """Command and flag."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
-            for one in action.choices.values():
-                yield from flags_of(one)
+            for name, one in action.choices.items():
+                yield from flags_of(one, (*command, name))
         elif action.help != argparse.SUPPRESS:
-            yield from (flag for flag in action.option_strings if flag.startswith("--"))
+            for flag in action.option_strings:
+                if flag.startswith("--") and flag not in ("--help", "--version", "--output"):
+                    yield " ".join(command), flag
+
+
+def about_flags_of(command: str) -> str:
+    """What the reference says of the flags of a command: its row, its section, shared flags."""
+    page = (REFERENCE / "commands.md").read_text(encoding="utf-8")
+    parts = {part.partition("\n")[0]: part for part in page.split("\n## ")}
+    found = re.findall(rf"^\| `mooring {command}[` ].*$", page, re.MULTILINE)
+    found += [part for head, part in parts.items() if head == f"mooring {command}"]
+    shared = parts["Flags of several commands"].splitlines()
+    found += [
+        row for row in shared if row.startswith("| `") and f"`{command}`" in row.split(" | ")[1]
+    ]
+    if command in ("snapshot", "what-if", "capacity", "compare"):
+        found.append(parts["Commands about a copy of a cluster"])
+    if command in ("run", "controller"):
+        found.append((REFERENCE / "flags.md").read_text(encoding="utf-8"))
+    return "\n".join(found)
 
 
 def test_has_every_flag_of_every_command() -> None:
-    flags = {flag for flag in flags_of(make_parser()) if flag not in ("--help", "--version")}
-    named = set(re.findall(r"--[\w-]+", TEXT))
-    assert sorted(flags - named) == []
+    missing = []
+    for command, flag in flags_of(make_parser()):
+        if re.search(rf"{flag}(?![\w-])", about_flags_of(command)) is None:
+            missing.append(f"{command} {flag}")
+    assert missing == []

@@ -16,6 +16,7 @@ import msgspec
 
 from mooring import config as cfg
 from mooring.api.quantity import parse_quantity
+from mooring.api.wellknown import ZONE
 from mooring.cli.cluster_report import PlacementReport
 from mooring.cli.config import plugin_classes, print_problems, read_configuration, registry_with
 from mooring.cli.options import CommandOptions
@@ -310,10 +311,10 @@ class _Up:
         kubectl = f"kubectl --kubeconfig {shlex.quote(str(kubeconfig))}"
         names = list(scheduler.scheduler.runtimes) if scheduler is not None else []
         usual = any(pool.name == _USUAL_POOL for pool in self._pools)
-        zones = f" in {self._options.zones} zones" if usual and self._options.zones else ""
         pools = [f"{pool.name} {pool.template.count}" for pool in self._pools]
         shown = f" ({', '.join(pools)})" if len(pools) > 1 or not usual else ""
-        say(f"nodes:      {cluster.store.count(_NODES)}{zones}{shown}")
+        zones = [item.labels.get(ZONE, "") for item in cluster.store.list(_NODES)]
+        say(f"nodes:      {len(zones)}{_in_zones(zones)}{shown}")
         say(f"server:     {url}")
         say(f"kubeconfig: {kubeconfig}")
         say(f"scheduler:  {', '.join(names) or 'none'}")
@@ -345,3 +346,13 @@ def _show_progress(text: str) -> None:
 def say(line: str) -> None:
     """Print a line and flush it."""
     print(line, flush=True)
+
+
+def _in_zones(zones: Sequence[str]) -> str:
+    """How many zones there are, from the zone of each node; it is empty without one."""
+    known = [zone for zone in zones if zone]
+    if not known:
+        return ""
+    count = len(set(known))
+    text = f"in {count} zones" if count > 1 else "in 1 zone"
+    return f" {text}" if len(known) == len(zones) else f", {len(known)} of them {text}"

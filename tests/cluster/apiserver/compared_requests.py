@@ -6,6 +6,7 @@ the same: uids, versions, times and managed fields.
 
 from __future__ import annotations
 
+import base64
 import http.client
 import json
 import re
@@ -21,6 +22,7 @@ import yaml
 
 from mooring.cluster.apiserver.requests import ApiRequest, WatchResponse
 from mooring.cluster.apiserver.server import ApiServer
+from mooring.cluster.apiserver.tokens import ISSUER
 from mooring.simulator.clock import VirtualLoop
 
 JSON = "application/json"
@@ -44,7 +46,10 @@ _UNORDERED = re.compile(
     r"""(\w+\.(?:\{ns\}\.example\.com|apiextensions\.k8s\.io) "[^"]*" is invalid: )\[(.*)\]"""
 )
 _PATIENCE = 60.0  # seconds, for what a real server does in the background
-_TIMES = frozenset(("deletionTimestamp", "lastTransitionTime", "lastPhaseTransitionTime"))
+_TIMES = frozenset(
+    ("deletionTimestamp", "lastTransitionTime", "lastPhaseTransitionTime", "expirationTimestamp")
+)
+_ISSUER = re.compile(rf"https://rig\.example|{re.escape(ISSUER)}")  # of tokens
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -210,7 +215,7 @@ def _comparable(value: Any, namespace: str) -> Any:
         if value.startswith(_ABOUT_COLUMNS):
             return ""
         text = _UID.sub("<uid>", value).replace(namespace, "{ns}")
-        text = _VERSION.sub(r"\1<version>", text)
+        text = _ISSUER.sub("<issuer>", _VERSION.sub(r"\1<version>", text))
         if listed := _UNORDERED.fullmatch(text):
             text = f"{listed[1]}[{', '.join(sorted(listed[2].split(', ')))}]"
         return text.split("\n@@")[0]  # the difference between two Go structs follows
@@ -220,10 +225,18 @@ def _comparable(value: Any, namespace: str) -> Any:
 def _field(key: str, part: Any, namespace: str) -> Any:
     if key in _TIMES:
         return "<time>"
+    if key == "token" and part.count(".") == 2:
+        return _comparable(claims_of(part), namespace)
     if key == "causes":  # each is said as often as the real server happens to look
         found = [_comparable(cause, namespace) for cause in part]
         return sorted({json.dumps(cause, sort_keys=True) for cause in found})
     return _comparable(part, namespace)
+
+
+def claims_of(token: str) -> Object:
+    """What a token says; its times in seconds since it was issued."""
+    claims: Object = json.loads(base64.urlsafe_b64decode(token.split(".")[1] + "=="))
+    return claims | {time: claims[time] - claims["iat"] for time in ("exp", "nbf", "iat")}
 
 
 def pod(name: str, spec: Mapping[str, Any] | None = None, **meta: Any) -> Object:

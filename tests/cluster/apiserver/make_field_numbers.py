@@ -66,7 +66,11 @@ def _numbers(name: str) -> Iterator[tuple[str, str]]:
 
 def _inlined(package: str, kind: str) -> Iterator[tuple[str, str]]:
     for field in _structs(package)[kind]:
-        yield field.name, f"{field.number}{'*' if field.type.startswith('*') else ''}"
+        if not field.name:
+            for inner, number in _inlined(package, field.type):
+                yield inner, f"{field.number}.{number}"
+        else:
+            yield field.name, f"{field.number}{'*' if field.type.startswith('*') else ''}"
 
 
 @cache

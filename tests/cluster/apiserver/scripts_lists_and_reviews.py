@@ -75,6 +75,19 @@ def review(group: str, kind: str, spec: Object | None, path: str = "") -> Step:
     return post(f"/apis/{group}.k8s.io/v1/{path or kind.lower() + 's'}", value)
 
 
+ACCOUNTS = "/api/v1/namespaces/{ns}/serviceaccounts"
+
+
+def token_request(name: str = "a", meta: Object | None = None, **spec: Any) -> Step:
+    value: Object = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest"}
+    value |= {"metadata": meta} if meta is not None else {}
+    return post(f"{ACCOUNTS}/{name}/token", {**value, "spec": spec})
+
+
+def bound(kind: str, name: str, **fields: Any) -> Object:
+    return {"boundObjectRef": {"apiVersion": "v1", "kind": kind, "name": name, **fields}}
+
+
 WANTED = {"resourceAttributes": {"verb": "get", "resource": "pods"}}
 
 SCRIPTS: dict[str, list[Step]] = {
@@ -145,5 +158,43 @@ SCRIPTS: dict[str, list[Step]] = {
         review("authentication", "TokenReview", {}),
         get("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"),
         get("/apis/authorization.k8s.io/v1/nope"),
+    ],
+    "tokens": [
+        post(ACCOUNTS, thing("v1", "ServiceAccount", "a")),
+        token_request(),
+        token_request(expirationSeconds=7200, audiences=["x", "y"]),
+        token_request(meta={"name": "a", "namespace": "{ns}", "labels": {"app": "x"}}),
+        token_request(meta={"name": "b"}),
+        token_request(meta={"namespace": "other"}),
+        token_request("nope"),
+        token_request("nope", meta={"name": "b"}),
+        token_request(expirationSeconds=599),
+        token_request(expirationSeconds=0),
+        token_request(expirationSeconds=-1),
+        token_request(expirationSeconds=(1 << 32) + 1),
+        token_request(expirationSeconds="x"),
+        token_request("nope", expirationSeconds=1),
+        post(f"{ACCOUNTS}/a/token", {}),
+        post(f"{ACCOUNTS}/a/token", {"kind": "Pod", "apiVersion": "v1"}),
+        post(f"{ACCOUNTS}/a/token?dryRun=All", {"spec": {}}),
+        post(f"{ACCOUNTS}/a/token?dryRun=x", {"spec": {}}),
+        get(f"{ACCOUNTS}/a/token"),
+        put(f"{ACCOUNTS}/a/token", {}),
+        post(PODS, pod("p", {"serviceAccountName": "a"})),
+        post(PODS, pod("q", {"serviceAccountName": "a", "nodeName": "nowhere"})),
+        post(PODS, pod("other", {"serviceAccountName": "b"})),
+        post("/api/v1/namespaces/{ns}/secrets", thing("v1", "Secret", "s")),
+        token_request(**bound("Pod", "p")),
+        token_request(**bound("Pod", "q")),
+        token_request(**bound("Pod", "p", uid="wrong")),
+        token_request(**bound("Pod", "other")),
+        token_request(**bound("Pod", "nope")),
+        token_request(**bound("Secret", "s")),
+        token_request(**bound("Secret", "s", uid="wrong")),
+        token_request(**bound("Node", "nope")),
+        token_request(**bound("ConfigMap", "x")),
+        token_request(boundObjectRef={}),
+        token_request(**bound("Pod", "p", apiVersion="apps/v1")),
+        token_request(expirationSeconds=1, **bound("Pod", "nope")),
     ],
 }

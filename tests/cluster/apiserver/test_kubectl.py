@@ -197,6 +197,17 @@ def test_takes_people_for_whom_they_say(kubectl: Kubectl) -> None:
     assert "system:masters" not in shown
 
 
+def test_creates_tokens_of_service_accounts(kubectl: Kubectl, space: str) -> None:
+    kubectl("create", "serviceaccount", "robot", space)
+    token = kubectl("create", "token", "robot", "--duration=20m", space).strip()
+    shown = kubectl("auth", "whoami", f"--token={token}", "-o", "jsonpath={.status.userInfo}")
+    account = f"{space.removeprefix('--namespace=')}:robot"
+    assert json.loads(shown)["username"] == f"system:serviceaccount:{account}"
+    assert (
+        'serviceaccounts "nobody" not found' in kubectl.run("create", "token", "nobody", space).err
+    )
+
+
 # --- workloads ------------------------------------------------------------------------------------
 
 

@@ -13,6 +13,7 @@ from tests.cluster.apiserver.in_process_server import MAPS, PODS, InProcessServe
 from mooring.cluster.apiserver._auth import is_health
 from mooring.cluster.apiserver.requests import ApiRequest, ApiResponse, Caller
 from mooring.cluster.apiserver.server import ApiServer
+from mooring.cluster.apiserver.tokens import ISSUER
 
 ROOT = "/api/v1/namespaces/default/pods"
 
@@ -219,6 +220,12 @@ def test_knows_tokens_by_the_hook() -> None:
     assert known == {
         "authenticated": True,
         "user": {"username": "me", "groups": ["us"], "uid": "7"},
+        "audiences": [ISSUER],
+    }
+    asked = {"token": "secret", "audiences": ["x"]}
+    assert review(server, "authentication", "TokenReview", asked) == {
+        "user": {},
+        "error": "invalid bearer token",
     }
     assert "authenticated" not in review(server, "authentication", "TokenReview", {"token": "x"})
 

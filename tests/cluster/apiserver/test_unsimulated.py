@@ -68,7 +68,7 @@ def test_warns_about_what_is_only_stored(server: ApiServer) -> None:
 def test_lists_every_sentence_on_the_page() -> None:
     page = PAGE.read_text()
     warnings = {kind_of(one).warning for one in RESOURCES} - {""}
-    assert len(warnings) == 4
+    assert len(warnings) == 5
     assert all(warning in page for warning in warnings)
     for kind in [one.kind for one in RESOURCES if kind_of(one).warning]:
         assert kind in page

@@ -135,7 +135,8 @@ def test_kopf_operator(api: Any, kubeconfig: Path) -> None:
     ) as running:
         try:
             custom.create_namespaced_custom_object(*place, widget("o"))
-            wait_until(lambda: phase() == "is red", what="the operator writes the status")
+            # It takes seconds of CPU to start, on a busy machine far longer.
+            wait_until(lambda: phase() == "is red", 120, what="the operator writes the status")
             assert maps()["o"] == {"color": "red"}
             custom.patch_namespaced_custom_object(*place, "o", {"spec": {"color": "blue"}})
             wait_until(lambda: phase() == "is blue", what="the operator sees the change")

@@ -1,8 +1,9 @@
 """Authentication and authorisation.
 
     client certificate of our authority ─┐
-    known bearer token ──────────────────┴─▶ Caller ─▶ in system:masters ─────────▶ allowed
-    neither: 401, except health and version            otherwise: the hook, if there is one
+    known bearer token ──────────────────┤
+    token of a ServiceAccount ───────────┴─▶ Caller ─▶ in system:masters ─────────▶ allowed
+    none: 401, except health and version               otherwise: the hook, if there is one
 
 A caller that may impersonate (`kubectl --as`) acts with the permissions of the user it names.
 
@@ -57,6 +58,7 @@ class Authenticator:
     """Knows tokens, and reads certificates that the TLS layer has verified."""
 
     def __init__(self, tokens: Mapping[str, Caller] | None = None) -> None:
+        self.accounts: Callable[[str], Caller | None] | None = None  # tokens of ServiceAccounts
         self._salt = os.urandom(32)
         # By digest, so that the time of a lookup reveals nothing about the tokens.
         self._callers: dict[bytes, Caller] = {}
@@ -68,6 +70,7 @@ class Authenticator:
         self._callers[self._digest(token)] = _authenticated(caller)
 
     def by_token(self, token: str) -> Caller | None:
+        """The caller of a token that was added."""
         return self._callers.get(self._digest(token))
 
     def caller(self, authorization: str, certificate: Mapping[str, Any] | None) -> Caller | None:
@@ -75,7 +78,10 @@ class Authenticator:
         if certificate:
             return by_certificate(certificate)
         scheme, _, token = authorization.partition(" ")
-        return self.by_token(token.strip()) if scheme.lower() == "bearer" else None
+        if scheme.lower() != "bearer":
+            return None
+        token = token.strip()
+        return self.by_token(token) or (self.accounts(token) if self.accounts is not None else None)
 
     def _digest(self, token: str) -> bytes:
         encoded = token.encode(errors="surrogateescape")

@@ -83,7 +83,11 @@ def decode_unstored(api_version: str, kind: str, body: bytes) -> Object:
     version = api_version.rpartition("/")[2]
     start = f'{head.kind or kind} in version "{version}" cannot be handled as a {kind}'
     if head.kind not in ("", kind):
-        raise bad_request(f"{start}: unknown conversion")
+        internal = api_version.rpartition("/")[0].partition(".")[0] or "core"
+        source = head.api_version.rpartition("/")[2] or version
+        raise bad_request(
+            f"{start}: converting ({source}.{head.kind}) to ({internal}.{kind}): unknown conversion"
+        )
     try:
         return _decoded(body, schema_of(api_version, kind) or ANY)[0]
     except (ValueError, RecursionError) as error:

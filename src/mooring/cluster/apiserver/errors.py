@@ -146,6 +146,13 @@ def bad_request(message: str) -> StatusError:
     return StatusError(message, code=400, reason="BadRequest")
 
 
+def other_namespace() -> StatusError:
+    """400 for an object of another namespace than that of the path."""
+    return bad_request(
+        "the namespace of the provided object does not match the namespace sent on the request"
+    )
+
+
 def too_many(message: str, seconds: int, cause: str) -> TooManyRequests:
     causes = [{"reason": "DisruptionBudget", "message": cause}]
     details: dict[str, Any] = {"causes": causes}

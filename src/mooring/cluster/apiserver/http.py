@@ -127,6 +127,7 @@ class HttpServer:
         self._authority = Authority("mooring") if tls else None
         if isinstance(server, ApiServer):  # reviews answer as the server decides
             server.reviews.authenticate = self.authenticator.by_token
+            self.authenticator.accounts = server.tokens.caller
             self._authorize = authorize or server.reviews.authorize
             server.reviews.authorize = self._authorize
             if self._authority is not None:

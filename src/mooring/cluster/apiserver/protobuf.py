@@ -40,7 +40,7 @@ class _Field(msgspec.Struct, frozen=True):
 
 
 # By field number: a field, or the fields of an embedded message, which JSON has inline.
-Numbers = dict[int, "_Field | dict[int, _Field]"]
+Numbers = dict[int, "_Field | Numbers"]
 
 
 def is_protobuf(request: ApiRequest) -> bool:
@@ -240,13 +240,10 @@ def _numbers() -> dict[str, Numbers]:
         numbers: Numbers = {}
         for entry in entries:
             field, _, text = entry.partition("=")
-            outer, _, inner = text.rstrip("*").rpartition(".")
-            known = _Field(field, schemas[field], text.endswith("*"))
-            if outer:
-                within = numbers.setdefault(int(outer), {})
-                if isinstance(within, dict):
-                    within[int(inner)] = known
-            else:
-                numbers[int(inner)] = known
+            *outer, number = (int(one) for one in text.rstrip("*").split("."))
+            within: Any = numbers
+            for one in outer:
+                within = within.setdefault(one, {})
+            within[number] = _Field(field, schemas[field], text.endswith("*"))
         found[name] = numbers
     return found

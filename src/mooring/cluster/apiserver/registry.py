@@ -56,6 +56,9 @@ _PLAIN: Final = Kind()
 _NO_NETWORK: Final = "mooring simulates no network: this object is stored and has no effect"
 _NO_METRICS: Final = "mooring simulates no metrics: this object is stored and scales nothing"
 _NO_WEBHOOKS: Final = "mooring calls no admission webhooks: this object is stored and has no effect"
+_NO_POLICIES: Final = (
+    "mooring evaluates no admission policies: this object is stored and has no effect"
+)
 _NO_RBAC: Final = "mooring enforces no permissions: this object is stored and has no effect"
 _CUSTOM: Final = Kind(has_generation=True, needs_version=True)
 
@@ -139,10 +142,31 @@ _KINDS: Final[dict[str, Kind]] = {
         validate=validation.validate_service,
         validate_update=validation.validate_service_update,
     ),
+    "mutatingadmissionpolicies.admissionregistration.k8s.io": Kind(
+        has_generation=True,
+        set_defaults=stored_defaults.set_defaults_policy,
+        warning=_NO_POLICIES,
+    ),
+    "mutatingadmissionpolicybindings.admissionregistration.k8s.io": Kind(
+        has_generation=True,
+        set_defaults=stored_defaults.set_defaults_policy_binding,
+        warning=_NO_POLICIES,
+    ),
     "mutatingwebhookconfigurations.admissionregistration.k8s.io": Kind(
         has_generation=True,
         set_defaults=stored_defaults.set_defaults_mutating_webhooks,
         warning=_NO_WEBHOOKS,
+    ),
+    "validatingadmissionpolicies.admissionregistration.k8s.io": Kind(
+        has_generation=True,
+        first_status={},
+        set_defaults=stored_defaults.set_defaults_policy,
+        warning=_NO_POLICIES,
+    ),
+    "validatingadmissionpolicybindings.admissionregistration.k8s.io": Kind(
+        has_generation=True,
+        set_defaults=stored_defaults.set_defaults_policy_binding,
+        warning=_NO_POLICIES,
     ),
     "validatingwebhookconfigurations.admissionregistration.k8s.io": Kind(
         has_generation=True,

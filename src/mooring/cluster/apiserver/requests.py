@@ -20,6 +20,7 @@ class Caller(msgspec.Struct, frozen=True):
     name: str = "system:admin"
     groups: tuple[str, ...] = ("system:masters", "system:authenticated")
     uid: str = ""
+    extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 ADMIN: Final = Caller()

@@ -20,13 +20,13 @@ from mooring.cluster.apiserver.decoding import (
     warning_headers,
 )
 from mooring.cluster.apiserver.errors import (
-    bad_request,
     insufficient_storage,
     invalid_kind,
     invalid_value,
     no_such_method,
     no_such_verb,
     not_found,
+    other_namespace,
     success,
 )
 from mooring.cluster.apiserver.lists import list_objects, too_large
@@ -49,6 +49,7 @@ from mooring.cluster.apiserver.requests import (
 from mooring.cluster.apiserver.resources import Resource
 from mooring.cluster.apiserver.store import Item, Object, Store
 from mooring.cluster.apiserver.tables.response_format import ResponseFormat, encode
+from mooring.cluster.apiserver.tokens import AccountTokens
 from mooring.cluster.apiserver.verbs import Verbs
 from mooring.cluster.apiserver.watch import watch
 
@@ -59,8 +60,9 @@ _VERBS: Final = {"POST": "create", "DELETE": "delete"}
 class Rest:
     """Answers requests for objects of all kinds; failures are raised."""
 
-    def __init__(self, verbs: Verbs, clock: Callable[[], float]) -> None:
+    def __init__(self, verbs: Verbs, clock: Callable[[], float], tokens: AccountTokens) -> None:
         self._verbs = verbs
+        self._tokens = tokens
         self._store: Store = verbs.store
         self._clock = clock
 
@@ -73,7 +75,7 @@ class Rest:
             case "binding" | "eviction":
                 return self._post_to_pod(target, request)
             case "token":
-                raise no_such_method()
+                return self._create_token(target, request)
         if not target.name:
             return self._answer_all(target, request)
         match request.method:
@@ -283,13 +285,19 @@ class Rest:
         value = decode_unstored(version, kind, request.body)
         namespace = value.get("metadata", {}).get("namespace", target.namespace)
         if namespace != target.namespace:
-            raise bad_request(
-                "the namespace of the provided object does not match the namespace sent on the "
-                "request"
-            )
+            raise other_namespace()
         do = self._verbs.bind if is_binding else self._verbs.evict
         do(target.namespace, target.name, value, dry_run=options.dry_run)
         return ApiResponse(status=201, body=_CREATED)
+
+    # --- service accounts ----------------------------------------------------------------------
+
+    def _create_token(self, target: Target, request: ApiRequest) -> ApiResponse:
+        if request.method != "POST":
+            raise no_such_method()
+        write_options(request, "CreateOptions")
+        value = self._tokens.create(target.namespace, target.name, request.body)
+        return ApiResponse(status=201, body=encode(value))
 
 
 def _check_uid(resource: Resource, item: Item, value: Object) -> None:

@@ -23,6 +23,7 @@ from mooring.cluster.apiserver.errors import (
 from mooring.cluster.apiserver.requests import ApiRequest, ApiResponse, Caller
 from mooring.cluster.apiserver.store import Object
 from mooring.cluster.apiserver.tables.response_format import accepted, not_acceptable
+from mooring.cluster.apiserver.tokens import ISSUER, AccountTokens, InvalidToken
 
 Authenticate = Callable[[str], Caller | None]
 """The user of a token; None if it is unknown."""
@@ -49,8 +50,12 @@ class Reviews:
     """Answers reviews of tokens and of access."""
 
     def __init__(
-        self, authenticate: Authenticate | None = None, authorize: Authorize | None = None
+        self,
+        tokens: AccountTokens,
+        authenticate: Authenticate | None = None,
+        authorize: Authorize | None = None,
     ) -> None:
+        self._tokens = tokens
         self.authenticate: Authenticate | None = authenticate
         self.authorize: Authorize | None = authorize
 
@@ -84,13 +89,23 @@ class Reviews:
     # --- authentication --------------------------------------------------------------------------
 
     def _review_token(self, review: Object, caller: Caller) -> Object:
-        token = (review.get("spec") or {}).get("token", "")
+        spec = review.get("spec") or {}
+        token = spec.get("token", "")
         if not token:
             raise bad_request("token is required for TokenReview in authentication")
-        found = self.authenticate(token) if self.authenticate is not None else None
+        wanted = spec.get("audiences") or [ISSUER]
+        known = self.authenticate(token) if self.authenticate is not None else None
+        try:
+            if known is not None:
+                found = (known, [ISSUER]) if ISSUER in wanted else None
+            else:
+                found = self._tokens.review(token, wanted)
+        except InvalidToken as error:
+            return {"user": {}, "error": f"[invalid bearer token, {error}]"}
         if found is None:
             return {"user": {}, "error": "invalid bearer token"}
-        return {"authenticated": True, "user": _user(found)}
+        caller_of_token, audiences = found
+        return {"authenticated": True, "user": _user(caller_of_token), "audiences": audiences}
 
     def _review_self(self, review: Object, caller: Caller) -> Object:
         return {"userInfo": _user(caller)}
@@ -149,7 +164,11 @@ def _attributes(asked: Mapping[str, Any]) -> Attributes:
 
 def _user(caller: Caller) -> Object:
     user: Object = {"username": caller.name, "groups": list(caller.groups)}
-    return {**user, "uid": caller.uid} if caller.uid else user
+    if caller.uid:
+        user["uid"] = caller.uid
+    if caller.extra:
+        user["extra"] = {key: list(values) for key, values in caller.extra}
+    return user
 
 
 def _wrong(field: str, value: Any, why: str) -> Exception:

@@ -36,6 +36,7 @@ from mooring.cluster.apiserver.resources import PODS
 from mooring.cluster.apiserver.rest import Rest
 from mooring.cluster.apiserver.reviews import Authenticate, Reviews
 from mooring.cluster.apiserver.store import Store
+from mooring.cluster.apiserver.tokens import AccountTokens
 from mooring.cluster.apiserver.unsimulated import refuse_unsimulated
 from mooring.cluster.apiserver.verbs import Verbs
 
@@ -69,8 +70,9 @@ class ApiServer:
     ) -> None:
         self.store: Store = new_store() if store is None else store
         self.verbs: Verbs = Verbs(self.store, clock=clock, rng=rng)
-        self.reviews: Reviews = Reviews(authenticate, authorize)
-        self._rest = Rest(self.verbs, clock)
+        self.tokens: AccountTokens = AccountTokens(self.verbs, clock)
+        self.reviews: Reviews = Reviews(self.tokens, authenticate, authorize)
+        self._rest = Rest(self.verbs, clock, self.tokens)
         bootstrap(self.verbs)
         DefinitionLifecycle(self.verbs)
 

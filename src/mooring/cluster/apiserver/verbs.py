@@ -32,9 +32,9 @@ from mooring.cluster.apiserver.customresources.resource import CustomResource
 from mooring.cluster.apiserver.customresources.strategy import check_creatable
 from mooring.cluster.apiserver.errors import (
     already_exists,
-    bad_request,
     invalid,
     not_found,
+    other_namespace,
     precondition_failed,
 )
 from mooring.cluster.apiserver.events import from_storage, to_storage
@@ -163,10 +163,7 @@ class Verbs:
         if not resource.namespaced:
             meta.pop("namespace", None)
         elif namespace and meta.get("namespace", namespace) != namespace:
-            raise bad_request(
-                "the namespace of the provided object does not match the namespace sent on the "
-                "request"
-            )
+            raise other_namespace()
         elif namespace:
             meta["namespace"] = namespace
 

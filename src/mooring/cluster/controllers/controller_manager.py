@@ -15,6 +15,7 @@ from mooring.cluster.controllers.daemonsets import DaemonSetController
 from mooring.cluster.controllers.deployments import DeploymentController
 from mooring.cluster.controllers.device_driver import DeviceDriver
 from mooring.cluster.controllers.disruption import DisruptionController
+from mooring.cluster.controllers.endpoint_mirroring import EndpointMirroringController
 from mooring.cluster.controllers.endpoints import EndpointsController
 from mooring.cluster.controllers.ephemeral_volumes import EphemeralVolumeController
 from mooring.cluster.controllers.garbage_collector import GarbageCollector
@@ -52,6 +53,7 @@ ALL: Final[Mapping[str, Callable[[ControllerContext], BuiltInController]]] = {
     "serviceaccounts": ServiceAccountController,
     "rootca": RootCertificatePublisher,
     "endpoints": EndpointsController,
+    "mirroring": EndpointMirroringController,
     "quotas": ResourceQuotaController,
     "claimtemplates": ClaimTemplateController,
     "resourceclaims": ResourceClaimController,

@@ -1,4 +1,4 @@
-"""Defaults of kinds that are stored and not acted on: networking, autoscaling and webhooks."""
+"""Defaults of kinds that are stored and not acted on: networking, autoscaling, admission."""
 
 from __future__ import annotations
 
@@ -42,6 +42,24 @@ def set_defaults_autoscaler(value: Object) -> None:
         down = behavior.setdefault("scaleDown", {})
         fill(down, selectPolicy="Max")
         down.setdefault("policies", [dict(_PERCENT_POLICY)])
+
+
+def set_defaults_policy(value: Object) -> None:
+    spec = value.setdefault("spec", {})
+    spec.setdefault("failurePolicy", "Fail")
+    _set_match_defaults(spec.get("matchConstraints"))
+
+
+def set_defaults_policy_binding(value: Object) -> None:
+    _set_match_defaults(value.setdefault("spec", {}).get("matchResources"))
+
+
+def _set_match_defaults(match: Object | None) -> None:
+    if match is not None:
+        fill(match, matchPolicy="Equivalent", namespaceSelector={}, objectSelector={})
+        for part in ("resourceRules", "excludeResourceRules"):
+            for rule in match.get(part, ()):
+                rule.setdefault("scope", "*")
 
 
 def set_defaults_validating_webhooks(value: Object) -> None:

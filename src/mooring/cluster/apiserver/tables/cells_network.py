@@ -1,4 +1,4 @@
-"""The columns of networking, autoscaling and webhook objects."""
+"""The columns of networking, autoscaling and admission objects."""
 
 from __future__ import annotations
 
@@ -80,6 +80,45 @@ def _webhooks(value: Object, now: float) -> Cells:
     return {"Webhooks": len(value.get("webhooks") or ())}
 
 
+def _policy(value: Object, now: float) -> Cells:
+    spec = part(value, "spec")
+    kind = spec.get("paramKind")
+    shown = UNSET
+    if kind is not None:
+        shown = f"{kind.get('apiVersion', '')}/{kind.get('kind', '')}"
+    return {
+        "Validations": len(spec.get("validations") or ()),
+        "Mutations": len(spec.get("mutations") or ()),
+        "ParamKind": shown,
+    }
+
+
+def _policy_binding(value: Object, now: float) -> Cells:
+    reference = part(value, "spec").get("paramRef")
+    shown = UNSET
+    if reference is not None:
+        shown = f"{reference.get('namespace') or '*'}/{reference.get('name', '')}"
+        if not reference.get("name"):
+            shown = _go_selector(reference.get("selector") or {})
+    return {"ParamRef": shown}
+
+
+def _go_selector(selector: Object) -> str:
+    """A label selector as Go prints the struct."""
+    labels = "".join(
+        f"{key}: {text}," for key, text in sorted(part(selector, "matchLabels").items())
+    )
+    tests = "".join(
+        f"LabelSelectorRequirement{{Key:{test.get('key', '')},Operator:{test.get('operator', '')},"
+        f"Values:[{' '.join(test.get('values') or ())}],}},"
+        for test in selector.get("matchExpressions") or ()
+    )
+    return (
+        f"&LabelSelector{{MatchLabels:map[string]string{{{labels}}},"
+        f"MatchExpressions:[]LabelSelectorRequirement{{{tests}}},}}"
+    )
+
+
 # --- autoscaling ----------------------------------------------------------------------------------
 
 
@@ -127,7 +166,16 @@ def _percent(holder: Object, otherwise: str) -> str:
 
 
 _WEBHOOKS: Final = layout("Name, Webhooks:integer, Age", _webhooks)
+_POLICY_BINDING: Final = layout("Name, PolicyName=spec.policyName, ParamRef, Age", _policy_binding)
 COLUMNS: Final = {
+    "mutatingadmissionpolicies.admissionregistration.k8s.io": layout(
+        "Name, Mutations:integer, ParamKind, Age", _policy
+    ),
+    "mutatingadmissionpolicybindings.admissionregistration.k8s.io": _POLICY_BINDING,
+    "validatingadmissionpolicies.admissionregistration.k8s.io": layout(
+        "Name, Validations:integer, ParamKind, Age", _policy
+    ),
+    "validatingadmissionpolicybindings.admissionregistration.k8s.io": _POLICY_BINDING,
     "mutatingwebhookconfigurations.admissionregistration.k8s.io": _WEBHOOKS,
     "validatingwebhookconfigurations.admissionregistration.k8s.io": _WEBHOOKS,
     "horizontalpodautoscalers.autoscaling": layout(
