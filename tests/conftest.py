@@ -14,7 +14,7 @@ from tests.sizes import sized
 from mooring.observe import log as logs
 
 # How long an example takes says more about the machine than about us.
-settings.register_profile("mooring", deadline=None, max_examples=sized(100))
+settings.register_profile("mooring", deadline=None, max_examples=sized(50))
 settings.load_profile("mooring")
 
 

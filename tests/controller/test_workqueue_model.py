@@ -153,6 +153,6 @@ class Promises(RuleBasedStateMachine):
 
 
 Promises.TestCase.settings = settings(
-    max_examples=sized(150), stateful_step_count=40, deadline=None
+    max_examples=sized(60), stateful_step_count=40, deadline=None
 )
 TestPromises = Promises.TestCase

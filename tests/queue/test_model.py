@@ -224,5 +224,5 @@ class QueueMachine(RuleBasedStateMachine):
 
 TestQueueAgreesWithTheTable = QueueMachine.TestCase
 TestQueueAgreesWithTheTable.settings = settings(
-    max_examples=sized(120), stateful_step_count=60, deadline=None
+    max_examples=sized(50), stateful_step_count=60, deadline=None
 )
