@@ -77,7 +77,7 @@ def through(*, secure: bool, url: str, proxy_tls: ssl.SSLContext | None = None) 
                     assert (await to.send(request)).body == b"hello"
                 async with to.stream(get("/watch")) as stream:
                     assert await stream.read() == b"event"
-            assert [len(peer.requests) for peer in server.peers] == [3, 1]
+            assert [len(peer.requests) for peer in server.peers] == [4]
             assert proxy.requests[0].path == f"127.0.0.1:{server.port}"
             assert all(request.method == "CONNECT" for request in proxy.requests)
             await until(lambda: all(peer.writer.is_closing() for peer in proxy.peers))

@@ -144,6 +144,38 @@ async def test_is_not_counted_among_connections() -> None:
         assert len(server.peers) == 3
 
 
+async def test_takes_the_connection_of_a_request_before_it() -> None:
+    async def handler(peer: Peer) -> None:
+        while (await peer.request()).path != "/watch":
+            await peer.send(answer())
+        await peer.send(CHUNKED_HEAD, chunk(b"one"))
+        await peer.gone()
+
+    async with serve(handler) as server, client(server.port) as to:
+        await to.send(get("/list"))
+        async with to.stream(get("/watch")) as stream:
+            assert await anext(aiter(stream.chunks())) == b"one"
+            assert (await to.send(get("/list"))).status == 200  # not on that of the stream
+        assert [len(peer.requests) for peer in server.peers] == [2, 1]
+
+
+async def test_begins_anew_if_the_server_closes_the_connection_of_a_request_before_it() -> None:
+    async def handler(peer: Peer) -> None:
+        if (await peer.request()).path == "/list":
+            await peer.send(answer())
+            await peer.request()  # and no answer
+            peer.close()
+        else:
+            await peer.send(CHUNKED_HEAD, chunk(b"one"))
+        await peer.gone()
+
+    async with serve(handler) as server, client(server.port) as to:
+        await to.send(get("/list"))
+        async with to.stream(get("/watch")) as stream:
+            assert await anext(aiter(stream.chunks())) == b"one"
+        assert [len(peer.requests) for peer in server.peers] == [2, 1]
+
+
 @pytest.mark.parametrize(
     ("handler", "said"),
     [

@@ -47,6 +47,10 @@ class Pool:
             connection = await self._wait(deadline)
             return connection if connection is not None and connection.is_open else None
         self._in_use += 1
+        return self.take_idle()
+
+    def take_idle(self) -> Connection | None:
+        """An idle connection, which leaves the pool; None if there is none."""
         while self._idle:
             connection = self._idle.pop()
             if connection.is_usable():

@@ -173,29 +173,40 @@ class HttpTransport(Transport):
     async def _begin_stream(
         self, request: Request, identity: _Identity, deadline: float
     ) -> HttpStream:
-        loop = asyncio.get_running_loop()
-        started = loop.time()
+        started = asyncio.get_running_loop().time()
         payload = self._format.encode(request, identity.proof, compressed=False)
+        self._pool.use_context(identity.context)
+        connection = self._pool.take_idle()  # that of a list before, most of the time
+        rested = connection is not None
         try:
-            stream = HttpStream(
-                await self._dial(deadline),
-                loop,
-                method=request.method,
-                where=self._dialer.where,
-                timeout=request.timeout,
-                silence_limit=self._silence_limit,
-                rest=request.rest,
-            )
-            with _closing_on_error(stream):
-                try:
-                    await stream.begin(payload, deadline)
-                except Broken as why:
-                    raise self._failed(why, begun=stream.begun, rested=False) from why
+            while True:
+                stream = self._new_stream(connection or await self._dial(deadline), request)
+                with _closing_on_error(stream):
+                    try:
+                        await stream.begin(payload, deadline)
+                        break
+                    except Broken as why:
+                        begun = stream.begun
+                        if not rested or begun or why.expired:
+                            raise self._failed(why, begun=begun, rested=rested) from why
+                stream.close()  # the server closed the idle connection at the time of our write
+                connection, rested = None, False
         except Unreachable:
             self._notice(request.method, 0, started)
             raise
         self._notice(request.method, stream.status, started)
         return stream
+
+    def _new_stream(self, connection: Connection, request: Request) -> HttpStream:
+        return HttpStream(
+            connection,
+            asyncio.get_running_loop(),
+            method=request.method,
+            where=self._dialer.where,
+            timeout=request.timeout,
+            silence_limit=self._silence_limit,
+            rest=request.rest,
+        )
 
     # --- connections and credentials -------------------------------------------------------------
 
