@@ -152,7 +152,5 @@ class Promises(RuleBasedStateMachine):
         self._rig.call(act, *args, **options)
 
 
-Promises.TestCase.settings = settings(
-    max_examples=sized(60), stateful_step_count=40, deadline=None
-)
+Promises.TestCase.settings = settings(max_examples=sized(60), stateful_step_count=40, deadline=None)
 TestPromises = Promises.TestCase

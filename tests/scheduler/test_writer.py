@@ -15,7 +15,7 @@ from mooring.api.codec import encode, to_builtins
 from mooring.api.meta import Condition, ObjectMeta, ObjectReference
 from mooring.client.client import ApiClient
 from mooring.client.errors import ConflictError, Fenced, Forbidden, Garbled, NotFound, Unreachable
-from mooring.client.flowcontrol import BindsInProgress
+from mooring.client.flowcontrol import BindsInProgress, RateLimiter
 from mooring.client.transport import Fence
 from mooring.cluster.apiserver.resources import known
 from mooring.runtime.writer import merge_patch
@@ -33,7 +33,7 @@ LOST = Vanish("connection reset", done=True)  # the server has carried it out
 
 
 class Rig:
-    def __init__(self) -> None:
+    def __init__(self, limiter: RateLimiter | None = None) -> None:
         self.server = FaultyServer()
         self.put_pod()
         self.conflicts: list[str] = []
@@ -42,15 +42,15 @@ class Rig:
         self.fences = 0  # made
         self.binds = BindsInProgress()
         self.writer = SchedulerWriter(
-            ApiClient(self.server, fence=self._new_fence),
+            ApiClient(self.server, fence=self._new_fence, limiter=limiter),
             binds=self.binds,
             on_conflict=self.conflicts.append,
             on_congestion=self.congestion.append,
         )
 
-    def put_pod(self, uid: str = "uid-p", **about: Any) -> None:
-        """The one pod that is written to."""
-        value = to_builtins(pod("p", uid=uid, **about).api)
+    def put_pod(self, uid: str = "uid-p", name: str = "p", **about: Any) -> None:
+        """A pod that is written to."""
+        value = to_builtins(pod(name, uid=uid, **about).api)
         self.server.store.put(PODS, {"kind": "Pod", "apiVersion": "v1", **value})
 
     def delete_pod(self) -> None:
@@ -231,6 +231,64 @@ def test_patches_one_condition_and_the_nomination_of_this_very_pod() -> None:
         },
         {"metadata": {"uid": "uid-p"}, "status": {"nominatedNodeName": "b"}},
     ]
+
+
+REFUSED = Condition(
+    type="PodScheduled",
+    status="False",
+    reason="Unschedulable",
+    last_transition_time="2026-01-01T00:00:00Z",
+)
+
+
+def test_a_status_patch_that_a_bind_overtakes_is_not_sent() -> None:
+    rig = Rig(limiter=RateLimiter(1, 1))
+    subject, other = pod("p", uid="uid-p"), pod("other", uid="uid-o")
+
+    async def writes() -> None:
+        patch = rig.writer.patch_pod_status
+        await patch(other, None, "b")  # takes the only token
+        loop = asyncio.get_running_loop()
+        waiting = [loop.create_task(patch(one, REFUSED, "")) for one in (subject, other)]
+        await asyncio.sleep(0.1)
+        await rig.writer.bind(BINDING)
+        await asyncio.gather(*waiting)
+        assert loop.time() < 3  # the turn that was not needed went to the other patch
+        await patch(subject, REFUSED, "")  # about a later attempt
+
+    rig.put_pod("uid-o", name="other")
+    rig.run(writes())
+    assert [asked.path.partition("/pods/")[2] for asked in rig.server.asked] == [
+        "other/status",
+        "p/binding",
+        "other/status",
+        "p/status",
+    ]
+    assert not rig.writer._status_patches
+
+
+def test_a_bind_waits_for_a_status_patch_that_was_sent() -> None:
+    rig = Rig()
+    rig.server.fail("*", LOST)
+
+    async def writes() -> None:
+        subject = pod("p", uid="uid-p")
+        patch = asyncio.ensure_future(rig.writer.patch_pod_status(subject, REFUSED, ""))
+        await asyncio.sleep(0.05)  # until it is tried again
+        assert rig.server.lines == ["PATCH status"]
+        await rig.writer.bind(BINDING)
+        assert patch.done()  # and not tried again
+        await patch
+
+    rig.run(writes())
+    assert rig.server.lines == ["PATCH status", "POST binding"]
+
+
+def test_a_status_patch_of_a_former_leader_fails() -> None:
+    rig = Rig()
+    rig.is_fenced = True
+    with pytest.raises(Fenced):
+        rig.run(rig.writer.patch_pod_status(pod("p", uid="uid-p"), REFUSED, ""))
 
 
 def test_deletes_only_this_very_pod_and_is_content_if_it_is_gone() -> None:

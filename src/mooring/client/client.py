@@ -180,11 +180,12 @@ class ApiClient:
         content_type: str = MERGE_PATCH,
         subresource: str = "",
         priority: RequestPriority = RequestPriority.WRITE,
+        fence: Fence | None = None,
     ) -> O:
-        """Change some fields of an object; what it is then."""
+        """Change some fields of an object; what it is then. `fence` replaces the usual one."""
         path = paths.single(kind, name, namespace, subresource)
         request = Request(method="PATCH", path=path, body=encode(change), content_type=content_type)
-        return _read(await self._send(request, priority, self.new_fence()), kind)
+        return _read(await self._send(request, priority, fence or self.new_fence()), kind)
 
     async def delete(
         self, kind: type[Object], name: str, namespace: str = "", *, uid: str = ""

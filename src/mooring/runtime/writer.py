@@ -22,7 +22,7 @@ from mooring.client.errors import (
     Unreachable,
 )
 from mooring.client.pod_binder import pod_not_found
-from mooring.client.transport import MERGE_PATCH, STRATEGIC_MERGE_PATCH
+from mooring.client.transport import MERGE_PATCH, STRATEGIC_MERGE_PATCH, Fence
 from mooring.errors import ApiError
 from mooring.framework._internal import MERGE, STRATEGIC
 
@@ -50,6 +50,15 @@ class Writer:
     async def patch_pod_status(
         self, pod: Pod, condition: Condition | None, nominated_node: str | None
     ) -> None:
+        await self._patch_status(pod, condition, nominated_node)
+
+    async def _patch_status(
+        self,
+        pod: Pod,
+        condition: Condition | None,
+        nominated_node: str | None,
+        fence: Fence | None = None,
+    ) -> None:
         status: dict[str, Any] = {}
         if condition is not None:
             status["conditions"] = [to_builtins(condition)]
@@ -66,6 +75,7 @@ class Writer:
                     change,
                     content_type=STRATEGIC_MERGE_PATCH,
                     subresource="status",
+                    fence=fence,
                 )
             )
         except StatusError as error:
