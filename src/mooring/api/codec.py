@@ -174,7 +174,7 @@ class SharingDecoder:
         self._decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
 
     def decode(self, data: bytes | str, type: type[T]) -> T:
-        decoder = self._decoders.get(type)
+        decoder: msgspec.json.Decoder[T] | None = self._decoders.get(type)
         if decoder is None:
             decoder = self._decoders[type] = msgspec.json.Decoder(type, dec_hook=self._read)
         return _decoded(data, type, decoder)
