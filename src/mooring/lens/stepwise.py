@@ -22,11 +22,12 @@ from mooring.preemption.candidates import PreemptionReport, merged, worth_trying
 from mooring.runtime.profile import Profile
 from mooring.runtime.runner import PostFilterOutcome, Runner
 
+STEP: Final = 0.003  # seconds of CPU, as far as can be told beforehand
 MOST: Final = 0.15  # seconds, of all steps together
 _MOST_CANDIDATES: Final = 250  # to compare them takes its time, too
-# Nodes in a step: 0.6 ms each that no search has tried lately, and 1 ms for any number of them. Not
-# adapted to what the last step took: the next nodes may be new where those were known.
-_PORTION: Final = 4
+_FIRST: Final = 8  # nodes
+# Nodes that an earlier search has tried take little, and the next ones in the same step may be new.
+_MOST_NODES: Final = 16
 _OTHER_TURN: Final = Status.unresolvable("node(s) are tried in another step")
 _DEFAULTS: Final = frozenset(one.name for one in DEFAULT_MULTIPOINT)
 
@@ -47,6 +48,7 @@ class StepwisePostFilter:
         self._runner = runner
         self._pod = pod
         self._left: list[str] | None = None  # nodes to try
+        self._portion = _FIRST
         self._reports: list[PreemptionReport] = []
         self._only: PostFilterOutcome | None = None
         self._candidates = 0
@@ -71,11 +73,17 @@ class StepwisePostFilter:
             if nominated in self._left:  # whose state decides whether to try at all
                 self._left.remove(nominated)
                 self._left.insert(0, nominated)
-        chosen, self._left = self._left[:_PORTION], self._left[_PORTION:]
+        chosen, self._left = self._left[: self._portion], self._left[self._portion :]
         shown = _only(verdicts, nodes, chosen)
         outcome = self._runner.post_filter_alone(evaluation.state, self._pod, nodes, shown)
         self.steps += 1
-        self._spent += time.thread_time() - started
+        took = time.thread_time() - started
+        self._spent += took
+        # What a step takes grows slowly with its nodes: most is the same for any number of them.
+        if took > STEP:
+            self._portion = max(_FIRST, 3 * self._portion // 4)
+        elif took < STEP / 2:
+            self._portion = min(_MOST_NODES, 3 * self._portion // 2)
         if outcome is None or not self._keep(outcome):
             self._left, self._only = [], outcome
             return False
