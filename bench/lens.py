@@ -227,6 +227,7 @@ def say(what: str, value: str, bound: str = "") -> None:
 def measure(nodes: int, pods: int, more: int) -> None:
     garbage_collection.collect_rarely()
     given = production(nodes, pods)
+    garbage_collection.freeze_existing_objects()  # as a running scheduler does
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "x.snap.gz")
         size, spent = timed(lambda: write_snapshot(given, file))

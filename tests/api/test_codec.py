@@ -28,7 +28,7 @@ from mooring.api import (
     parse_quantity,
     to_builtins,
 )
-from mooring.api.codec import _MAPS, yaml_documents
+from mooring.api.codec import _MAPS, SharingDecoder, yaml_documents
 from mooring.api.resource import Json
 
 POD: dict[str, Any] = {
@@ -258,3 +258,24 @@ def test_says_why_a_text_is_no_yaml(text: str, message: str) -> None:
     with pytest.raises(DecodeError) as caught:
         yaml_documents(text)
     assert str(caught.value).startswith(message)
+
+
+def test_equal_maps_become_one_object_and_lookalikes_do_not() -> None:
+    sharing = SharingDecoder()
+
+    def asked(amount: object) -> Any:
+        raw = {"spec": {"overhead": {"cpu": amount}}, "metadata": {"labels": {"cpu": "1"}}}
+        return sharing.decode(json.dumps(raw), Pod)
+
+    first, second = asked("1"), asked("1")
+    assert first.spec.overhead is second.spec.overhead
+    assert first.metadata.labels is second.metadata.labels
+    assert first.metadata.labels != first.spec.overhead  # of another type
+    assert asked(1).spec.overhead == first.spec.overhead
+    for broken in (True, "x", [1], {"a": "b"}):
+        with pytest.raises(DecodeError, match=r"overhead\.cpu"):
+            asked(broken)
+    assert asked(None).spec.overhead == {"cpu": Quantity.ZERO}
+    assert sharing.convert({"metadata": {"labels": {"cpu": "1"}}}, Pod).metadata.labels is (
+        first.metadata.labels
+    )

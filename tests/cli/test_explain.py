@@ -15,7 +15,9 @@ from mooring.cache.node import Node
 from mooring.cache.pods import Pod
 from mooring.cli import explain, main
 from mooring.config.source import dump_yaml
-from mooring.lens.snapshot import Snapshot
+from mooring.errors import ConfigError
+from mooring.lens.explainer import find_pod
+from mooring.lens.snapshot import ClusterState, Snapshot
 from mooring.testing import node, pod
 
 
@@ -110,6 +112,16 @@ def test_the_matrix_has_every_node_and_plugin(
     file = tmp_path / "matrix.csv"
     assert main(["explain", "shop/small", "--from", cluster, "--matrix", str(file)]) == 0
     assert file.read_text().startswith("node,fits,said,")
+
+
+def test_the_name_of_a_deployment_leads_to_its_pods() -> None:
+    pods = tuple(pod(name).api for name in ("web-1", "web-2", "website", "db"))
+    snapshot = Snapshot(cluster=ClusterState(pods=pods))
+    with pytest.raises(ConfigError) as raised:
+        find_pod(snapshot, "web")
+    assert str(raised.value.problems[0]) == (
+        "web: no such pod; there is default/web-1 and default/web-2"
+    )
 
 
 @pytest.mark.parametrize(

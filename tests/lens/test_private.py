@@ -52,6 +52,33 @@ def test_edits_are_undone_if_one_of_them_fails() -> None:
     assert digest(copy.nodes) == before
 
 
+def test_pods_counted_together_count_as_one_by_one() -> None:
+    """Also if a list names an object twice, and with pods that have ended or wait."""
+    nodes = [node("a"), node("b", cpu=2), node("a", cpu=8)]
+    pods = [
+        *(pod(f"p{i}", cpu="100m", memory="1Gi", on="ab"[i % 2]) for i in range(20)),
+        pod("p3", cpu=1, on="a"),
+        pod("port", ports=[80], on="b"),
+        pod("ended", cpu=1, on="a", phase="Succeeded"),
+        pod("lost", cpu=1, on="nowhere"),
+        pod("vip", cpu=1, nominated="a"),
+    ]
+    copy = private([], [])
+    for one in nodes:
+        copy.cache.put_node(one.api)
+    for each in pods:
+        copy._put_pod(each)
+    together = private(nodes, pods)
+    assert digest(together.nodes) == digest(copy.nodes)
+    assert together.nominator.nominated_nodes() == copy.nominator.nominated_nodes()
+    assert together.cache.unknown_nodes().keys() == copy.cache.unknown_nodes().keys()
+    assert [one.spare("memory") for one in together.nodes] == [
+        one.spare("memory") for one in copy.nodes
+    ]
+    assert together.pod("default", "ended") is not None
+    assert together.fits(pod("q", ports=[80])) is not None
+
+
 def digest(nodes: fw.Nodes) -> list[object]:
     return [
         (one.api, sorted(other.key for other in one.pods), one.spare("cpu"), one.pod_count)

@@ -13,7 +13,7 @@ from mooring.api import codec, core
 from mooring.errors import ConfigError
 from mooring.lens.reading import read_snapshot
 from mooring.lens.snapshot import KINDS, ClusterState, MissingKind, QueuedState, Snapshot
-from mooring.lens.writing import encoded, write_snapshot
+from mooring.lens.writing import encoded, stripped, write_snapshot
 from mooring.testing import node, pod
 
 NODE: dict[str, Any] = {
@@ -217,3 +217,37 @@ def test_bad_files_have_one_clear_line(tmp_path: Path) -> None:
         read_snapshot(tmp_path / "missing")
     with pytest.raises(ConfigError, match="is a directory"):
         read_snapshot(tmp_path)
+
+
+def test_pods_of_one_template_share_what_they_have_in_common(tmp_path: Path) -> None:
+    """And are read as if each were read alone."""
+    pods = [
+        *(pod(f"p{i}", cpu="100m", labels={"app": "x"}, on=f"n{i}").api for i in range(3)),
+        pod("waits", cpu="100m", labels={"app": "x"}).api,
+        pod("bare", on="n1").api,
+        pod("other", cpu="200m", labels={"app": "x"}, on="n2").api,
+    ]
+    file = tmp_path / "x.snap.gz"
+    write_snapshot(Snapshot(cluster=ClusterState(pods=tuple(pods))), file)
+    found = read_snapshot(file).cluster.pods
+    assert found == tuple(map(stripped, pods))
+    assert found[0].spec.containers is found[2].spec.containers
+    assert found[0].metadata.labels is found[3].metadata.labels
+    assert found[0].spec.containers is not found[5].spec.containers
+
+
+def test_a_pod_that_is_no_pod_is_named_with_its_place(tmp_path: Path) -> None:
+    lines = [
+        {"format": "mooring-snapshot", "version": 1},
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "p", "namespace": "s"},
+            "spec": {"nodeName": "n", "containers": [{"resources": {"requests": {"cpu": "x"}}}]},
+        },
+        {"end": 1},
+    ]
+    file = tmp_path / "x.snap"
+    file.write_text("\n".join(map(json.dumps, lines)))
+    with pytest.raises(ConfigError, match=r"line 2: Pod s/p: spec.*requests.cpu"):
+        read_snapshot(file)

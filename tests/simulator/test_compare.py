@@ -95,3 +95,12 @@ def test_the_same_question_twice_has_the_same_bytes() -> None:
     given = snapshot(node("a"), node("b"), *(pod(f"p{i}", cpu="300m") for i in range(9)))
     first, second = (msgspec.json.encode(ask(given, LEAST, MOST)) for _ in range(2))
     assert first == second
+
+
+def test_says_that_pods_with_a_node_are_not_placed_anew() -> None:
+    given = snapshot(node("a"), node("b"), pod("old", on="a"), pod("new"))
+    assert ask(given, Run(), Run()).notes == (
+        "1 pod has a node and stays there: --reschedule places all pods anew",
+    )
+    again = Run(reschedule=True)
+    assert ask(given, again, again).notes == ()

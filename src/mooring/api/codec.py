@@ -6,6 +6,7 @@ the object and the path of the field.
 """
 
 import re
+from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -113,9 +114,13 @@ class DecodeError(ValueError):
 
 def decode(data: bytes | str, type: type[T]) -> T:
     """Decode JSON into one of our structs; whatever the bytes, `DecodeError` if that fails."""
+    return _decoded(data, type, _decoder(type))
+
+
+def _decoded(data: bytes | str, type: type[T], decoder: msgspec.json.Decoder[T]) -> T:
     try:
         try:
-            return _decoder(type).decode(data)
+            return decoder.decode(data)
         except msgspec.ValidationError:
             parsed = msgspec.json.decode(data)
     except NOT_JSON as error:
@@ -126,8 +131,12 @@ def decode(data: bytes | str, type: type[T]) -> T:
 
 def convert(obj: Any, type: type[T]) -> T:
     """Turn parsed JSON or YAML into one of our structs."""
+    return _converted(obj, type, _read)
+
+
+def _converted(obj: Any, type: type[T], read: Callable[[Any, Any], Any]) -> T:
     try:
-        return msgspec.convert(obj, type, dec_hook=_read)
+        return msgspec.convert(obj, type, dec_hook=read)
     except (msgspec.ValidationError, RecursionError):
         return _convert_without_nulls(obj, type)
 
@@ -152,6 +161,40 @@ def yaml_documents(text: str) -> list[Any]:
         return yaml.load_all(text)
     except NOT_YAML as error:
         raise DecodeError("", "", f"not valid YAML: {yaml_problem(error)}") from error
+
+
+class SharingDecoder:
+    """Decodes many objects, as `decode` and `convert`; equal maps and amounts become one object.
+
+    The objects of a cluster have few different ones: they are built, parsed and kept once.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[Any, Any] = {}  # type and items -> map
+        self._decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
+
+    def decode(self, data: bytes | str, type: type[T]) -> T:
+        decoder: msgspec.json.Decoder[T] | None = self._decoders.get(type)
+        if decoder is None:
+            decoder = self._decoders[type] = msgspec.json.Decoder(type, dec_hook=self._read)
+        return _decoded(data, type, decoder)
+
+    def convert(self, obj: Any, type: type[T]) -> T:
+        return _converted(obj, type, self._read)
+
+    def _read(self, type: Any, obj: Any) -> Any:
+        if obj.__class__ is not dict or type is Json:
+            return _read(type, obj)
+        key = type, *obj.items()
+        try:
+            found = self._known.get(key)
+        except TypeError:  # an item is a list or a map itself
+            return _read(type, obj)
+        if found is None:
+            found = _read(type, obj)
+            if all(value.__class__ is str for value in obj.values()):  # 1 and True are equal
+                self._known[key] = found
+        return found
 
 
 class _AtKey(ValueError):

@@ -274,9 +274,13 @@ def _countable(pod: core.Pod) -> Hashable:
         tuple([v.image for v in spec.volumes if v.image is not None]) if spec.volumes else (),
         (id(spec.overhead), id(spec.resources), id(status.resources)),
         id(status.allocated_resources),
-        tuple([(s.name, id(s.resources), id(s.allocated_resources)) for s in statuses]),
+        tuple([(s.name, _granted(s), id(s.allocated_resources)) for s in statuses]),
         tuple(_resize_reasons(status)),
     )
+
+
+def _granted(status: core.ContainerStatus) -> Hashable:
+    return status.resources and id(status.resources.requests)
 
 
 def _containers(containers: tuple[core.Container, ...]) -> Hashable:

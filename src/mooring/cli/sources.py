@@ -26,6 +26,7 @@ from mooring.errors import ApiError, ConfigError, MooringError, Problem, UsageEr
 from mooring.lens.collect import collect
 from mooring.lens.reading import read_snapshot, snapshot_of
 from mooring.lens.snapshot import KINDS, Snapshot
+from mooring.observe import garbage_collection
 
 CLUSTER: Final = "cluster"
 _LONGEST_SNAPSHOT: Final = 1 << 30  # bytes
@@ -72,16 +73,20 @@ def reported(run: Callable[[OptionsT], int]) -> Callable[[OptionsT], int]:
 
 def load(options: SourceOptions, *, quiet: bool = False) -> Snapshot:
     """The snapshot that the flags mean; notes go to standard error, unless `quiet`."""
-    source = options.source
-    if options.is_scheduler:
-        found = snapshot_of(ask_scheduler(options, _SNAPSHOT_PATH), source)
-    elif source in ("", CLUSTER):
-        found = asyncio.run(_of_cluster(options))
-    else:
-        found = read_snapshot(Path(source))
+    with garbage_collection.suspended():
+        found = _read(options)
     if not quiet:
         tell(found)
     return found
+
+
+def _read(options: SourceOptions) -> Snapshot:
+    source = options.source
+    if options.is_scheduler:
+        return snapshot_of(ask_scheduler(options, _SNAPSHOT_PATH), source)
+    if source in ("", CLUSTER):
+        return asyncio.run(_of_cluster(options))
+    return read_snapshot(Path(source))
 
 
 def tell(snapshot: Snapshot) -> None:

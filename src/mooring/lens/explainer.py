@@ -196,6 +196,9 @@ def find_pod(snapshot: Snapshot, text: str, namespace: str = "") -> core.Pod:
     if len(found) > 1:
         keys = listed(pod.key for pod in found)
         raise ConfigError([Problem(text, f"{len(found)} pods have this name: {keys}")])
+    if not named:  # perhaps that of a Deployment or the like
+        begin = f"{name}-"
+        named = [pod for pod in snapshot.cluster.pods if pod.metadata.name.startswith(begin)]
     elsewhere = f"; there is {listed(pod.key for pod in named)}" if named else ""
     where = f" in namespace {space}" if space else ""
     raise ConfigError([Problem(text, f"no such pod{where}{elsewhere}")])

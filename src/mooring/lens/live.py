@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Generator, Sequence
+from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -17,6 +17,7 @@ import msgspec
 from mooring.api import core
 from mooring.api.meta import Object
 from mooring.cache.internals import listing_of
+from mooring.cache.pods import Pod
 from mooring.client.component import Component
 from mooring.client.paths import group_of, resource_of
 from mooring.lens.api import Depth
@@ -27,7 +28,7 @@ from mooring.lens.live_views import LiveViews, Source
 from mooring.lens.pending_kinds import PendingKinds
 from mooring.lens.queued import queued_states
 from mooring.lens.record import DecisionRecord
-from mooring.lens.slices import Busy, in_slices
+from mooring.lens.slices import LONG_STEP, Busy, in_slices
 from mooring.lens.snapshot import KINDS, ClusterState, MissingKind, QueuedState, Snapshot
 from mooring.lens.worker import LensWorker, PastQuestion
 from mooring.lens.writing import encoded
@@ -131,7 +132,7 @@ class LiveLens:
         finally:
             self._snapshots -= 1
 
-    def _collected(self) -> Generator[None, None, Snapshot]:
+    def _collected(self) -> Generator[bool, None, Snapshot]:
         """Objects are immutable: references to them, taken in one step, are one moment."""
         scheduler, cache = self._scheduler, self._scheduler.cache
         found: dict[str, Any] = {
@@ -145,19 +146,15 @@ class LiveLens:
         assumed = {uid: cache.get_pod(uid) for uid in cache.assumed_uids()}
         states = queued_states(scheduler)
         at, seq = scheduler.now(), int(sum(way.value for _, way in scheduler.metrics.decisions))
-        yield
-        pods: list[core.Pod] = []
-        for number, pod in enumerate(found.get("pods", ())):
-            known = assumed.get(pod.metadata.uid) if assumed else None
-            pods.append(pod if known is None else known.api)
-            if not number % _STEP:
-                yield
+        yield LONG_STEP
+        if assumed and "pods" in found:
+            found["pods"] = yield from _with_assumed(found["pods"], assumed)
         queue: list[QueuedState] = []
         for number, state in enumerate(states):
             queue.append(state)
             if not number % _STEP:
-                yield
-        found["pods"] = tuple(pods)
+                yield False
+        yield LONG_STEP
         return Snapshot(
             cluster=ClusterState(**found),
             config=self._config,
@@ -169,6 +166,20 @@ class LiveLens:
             seq=seq,
             scheduler=NAME if leads(self._component) else f"{NAME}, standing by",
         )
+
+
+def _with_assumed(
+    pods: tuple[core.Pod, ...], assumed: Mapping[str, Pod | None]
+) -> Generator[bool, None, tuple[core.Pod, ...]]:
+    """The pods, those that are assumed on the nodes where they are."""
+    found: list[core.Pod] = []
+    for number, pod in enumerate(pods):
+        known = assumed.get(pod.metadata.uid)
+        found.append(pod if known is None else known.api)
+        if not number % _STEP:
+            yield False
+    yield LONG_STEP
+    return tuple(found)
 
 
 def _not_watched(kind: type[Object]) -> MissingKind:

@@ -25,7 +25,7 @@ from mooring.lens.queued import queued_pods
 from mooring.lens.record import DecisionRecord
 from mooring.lens.record_entry import micros
 from mooring.lens.sight import Sight, seen_node, seen_queue, seen_row, seen_state
-from mooring.lens.slices import in_slices
+from mooring.lens.slices import LONG_STEP, in_slices
 from mooring.lens.state import node_columns, node_page, time_text
 from mooring.lens.stream import ChangeStream, queue_counts
 from mooring.lens.waiting_list import MOST_ROWS, queue_of
@@ -120,7 +120,7 @@ class LiveViews:
         """Changes from now on, as Server-Sent Events. May raise Busy, before the first."""
         return self._stream.follow(sight)
 
-    async def _answer(self, key: Any, work: Callable[[], Generator[None, None, bytes]]) -> bytes:
+    async def _answer(self, key: Any, work: Callable[[], Generator[Any, None, bytes]]) -> bytes:
         loop = asyncio.get_running_loop()
         async with self._turn:
             known = self._kept.get(key)
@@ -131,7 +131,7 @@ class LiveViews:
             self._kept[key] = loop.time(), found
             return found
 
-    def _state(self, sight: Sight) -> Generator[None, None, bytes]:
+    def _state(self, sight: Sight) -> Generator[bool | None, None, bytes]:
         scheduler, record = self._scheduler, self._record
         now = scheduler.now()
         seq = 0 if record is None else record.seq
@@ -144,7 +144,7 @@ class LiveViews:
             leader=self._leads(),
             explains_past=self._explains_past(),
         )
-        yield
+        yield None
         state = LensState(
             seq=seq,
             at=time_text(now) or "",
@@ -155,16 +155,18 @@ class LiveViews:
             rates=None if record is None else record.rates(now),
             plugins=plugin_times(scheduler.metrics),
         )
-        yield
+        yield LONG_STEP
         return msgspec.json.encode(seen_state(state, sight))
 
-    def _queue(self, sight: Sight, place: str, limit: int) -> Generator[None, None, bytes]:
+    def _queue(self, sight: Sight, place: str, limit: int) -> Generator[bool | None, None, bytes]:
         queued = queued_pods(self._scheduler)
         namespace = "" if sight.pods else sight.namespace
         work = queue_of(
             queued, self._scheduler.now(), place=place, namespace=namespace, limit=limit
         )
+        yield LONG_STEP
         found: LensQueue = yield from work
+        yield LONG_STEP
         return msgspec.json.encode(seen_queue(found, sight))
 
     @staticmethod

@@ -18,7 +18,7 @@ from msgspec import structs
 from mooring.api import core
 from mooring.api.meta import Object
 from mooring.cache.cache import Cache
-from mooring.cache.pods import Pod
+from mooring.cache.pods import Footprints, Pod
 from mooring.cache.snapshot import Nodes
 from mooring.decision.evaluation import Evaluation
 from mooring.decision.evaluator import PodEvaluator
@@ -79,10 +79,8 @@ class PrivateCluster:
         self.nominator: NominatedPods = NominatedPods()
         self.cache: Cache = Cache()
         self._pods: dict[tuple[str, str], Pod] = {}  # by namespace and name
-        for node in cluster.nodes:
-            self.cache.put_node(node)
-        for api in cluster.pods:
-            self._put_pod(Pod(api))
+        self.cache.add_nodes(list({node.metadata.name: node for node in cluster.nodes}.values()))
+        self._put_all(cluster.pods)
         for value in cluster.other_objects():
             self.cache.objects.put(value)
         client = writes(self.cache)
@@ -227,6 +225,20 @@ class PrivateCluster:
             self.cache.objects.put(after)
         elif before is not None:
             self.cache.objects.remove(before)
+
+    def _put_all(self, pods: Iterable[core.Pod]) -> None:
+        """As `_put_pod` for each; those on nodes are counted together."""
+        footprints = Footprints()
+        bound: dict[str, Pod] = {}  # by uid
+        for api in pods:
+            pod = Pod(api)
+            if pod.node_name and not pod.is_finished:
+                footprints.share(pod)
+                bound[pod.uid] = pod
+                self._pods[pod.namespace, pod.name] = pod
+            else:
+                self._put_pod(pod)
+        self.cache.add_pods(list(bound.values()))
 
     def _put_pod(self, pod: Pod) -> None:
         self._pods[pod.namespace, pod.name] = pod

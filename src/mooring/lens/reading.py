@@ -11,6 +11,7 @@ the file.
 from __future__ import annotations
 
 import gzip
+import io
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +24,7 @@ from mooring.api.meta import Object
 from mooring.api.unreadable import NOT_JSON
 from mooring.errors import ConfigError, Problem
 from mooring.lens.completing import completed
+from mooring.lens.shared_specs import ObjectLines
 from mooring.lens.snapshot import KINDS, ClusterState, MissingKind, QueuedState, Snapshot
 
 FORMAT: Final = "mooring-snapshot"
@@ -146,15 +148,15 @@ class _Own:
         self._name = name
 
     def read(self, data: bytes) -> Snapshot:
-        lines = data.split(b"\n")
-        header = self._header(lines[0])
+        lines = io.BytesIO(data)
+        header = self._header(lines.readline())
         objects = _Objects()
         config, end = None, None
         queued: list[QueuedState] = []
         kinds: dict[bytes, type[Object]] = {}
-        decode = codec.decode
+        decode = ObjectLines().decode
         count = 0
-        for number, line in enumerate(lines[1:], start=2):
+        for number, line in enumerate(lines, start=2):
             if line.startswith(b'{"apiVersion"'):
                 head = line[: line.find(b",", line.find(b'"kind"'))]
                 kind = kinds.get(head)
@@ -165,7 +167,7 @@ class _Own:
                 except codec.DecodeError as error:
                     self._fail(number, str(error))
                 count += 1
-            elif line:
+            elif not line.isspace():
                 one = self._line(line, number)
                 config = one.config or config
                 end = one.end if one.end is not None else end
@@ -236,6 +238,7 @@ class _Foreign:
         self._keep_unknown = keep_unknown
         self.unknown: list[dict[str, Any]] = []
         self._objects = _Objects()
+        self._codec = codec.SharingDecoder()
         self._unknown: dict[str, int] = {}
         self._config: dict[str, Any] | None = None
         self._found = 0
@@ -347,7 +350,7 @@ class _Foreign:
             allocatable = status.get("capacity") or {}
             document = {**document, "status": {**status, "allocatable": allocatable}}
         try:
-            self._objects.add(codec.convert(document, kind))
+            self._objects.add(self._codec.convert(document, kind))
         except codec.DecodeError as error:
             self._fail(place, str(error))
         self._found += 1

@@ -1,6 +1,7 @@
 """Long work on the loop of a scheduler, a few milliseconds at a time.
 
-Who does such work writes a generator that yields often; decisions are made in between.
+Such work is a generator that yields often; decisions are made in between. Before a step that takes
+milliseconds by itself it yields `LONG_STEP`, so that the step has a slice of its own.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ class Busy(Exception):
 
 STANDING_BY: Final = "answered by a replica that stands by: the leader decides"
 SLICE: Final = 0.002  # seconds; and one step
+LONG_STEP: Final = True
 
 
 async def in_slices(work: Generator[Any, None, T], seconds: float = SLICE) -> T:
@@ -28,7 +30,8 @@ async def in_slices(work: Generator[Any, None, T], seconds: float = SLICE) -> T:
         until = time.perf_counter() + seconds
         while time.perf_counter() < until:
             try:
-                next(work)
+                if next(work) is LONG_STEP:
+                    break
             except StopIteration as end:
                 result: T = end.value
                 return result

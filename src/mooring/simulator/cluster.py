@@ -75,21 +75,27 @@ class LocalCluster(ObjectWrites):
     def watch(self, handlers: Handlers) -> None:
         """Send the current objects to `handlers`, and all changes from now on."""
         self._watchers.append(handlers)
-        for value in self._objects.values():
-            _tell_put(handlers, value)
+        for _, values in itertools.groupby(self._objects.values(), type):
+            _tell_put_all(handlers, list(values))
 
     def apply(self, *objects: AnyObject) -> None:
         """Create or replace objects: API structs, or what `mooring.testing` builds."""
-        for given in objects:
-            value = self._stored(given.api if isinstance(given, Pod | Node) else given)
-            if isinstance(value, core.Pod) and value.spec.resource_claims:
-                value, claims = self.with_claims(value)
-                self.apply(*claims)
-            self._objects[_key(value)] = value
+        for kind, some in itertools.groupby(objects, type):
+            given = list(some)
+            values = [self._put(one.api if kind in (Pod, Node) else one) for one in given]
             for handlers in self._watchers:
-                _tell_put(handlers, value)
-            if isinstance(given, Node):
-                self.apply(*given.pods)
+                _tell_put_all(handlers, values)
+            if kind is Node:
+                self.apply(*(pod for node in given for pod in node.pods))
+
+    def _put(self, given: Any) -> Any:
+        """Store an object, and first the claims that are made for it if it is a pod."""
+        value = self._stored(given)
+        if isinstance(value, core.Pod) and value.spec.resource_claims:
+            value, claims = self.with_claims(value)
+            self.apply(*claims)
+        self._objects[_key(value)] = value
+        return value
 
     def delete(self, *objects: AnyObject) -> None:
         """Remove objects; missing ones are ignored."""
@@ -249,6 +255,17 @@ def _tell(put: bool, handlers: Handlers, value: Any) -> None:
         (handlers.put_node if put else handlers.remove_node)(value)
     else:
         (handlers.put_object if put else handlers.remove_object)(value)
+
+
+def _tell_put_all(handlers: Handlers, values: list[Any]) -> None:
+    """Objects of one kind; many nodes or pods are counted together."""
+    if isinstance(values[0], core.Pod):
+        handlers.put_pods(values)
+    elif isinstance(values[0], core.Node):
+        handlers.put_nodes(values)
+    else:
+        for value in values:
+            handlers.put_object(value)
 
 
 _tell_put = partial(_tell, True)

@@ -7,7 +7,7 @@ that evaluates them in full at the moment of their decision.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from msgspec import structs
@@ -62,7 +62,7 @@ def compare(
         snapshot=name,
         seed=runs[0].seed,
         missing=snapshot.missing,
-        notes=told_by(snapshot, *first.notes, *second.notes),
+        notes=told_by(snapshot, *first.notes, *second.notes, *_kept_in_place(snapshot, runs[0])),
         first_config=runs[0].config_name,
         second_config=runs[1].config_name,
         placed=min(first.bound, second.bound),
@@ -71,6 +71,17 @@ def compare(
         first=side(first, nodes),
         second=side(second, nodes),
     )
+
+
+def _kept_in_place(snapshot: Snapshot, run: Run) -> Iterator[str]:
+    kept = sum(bool(pod.spec.node_name) for pod in snapshot.cluster.pods)
+    if kept and not run.reschedule:
+        text = (
+            "1 pod has a node and stays there"
+            if kept == 1
+            else f"{kept:,} pods have a node and stay there"
+        )
+        yield f"{text}: --reschedule places all pods anew"
 
 
 def _difference(

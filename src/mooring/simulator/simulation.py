@@ -110,13 +110,15 @@ class Simulation:
 
         A `Path` is a snapshot, or a file of objects in JSON or YAML.
         """
+        given: list[Any] = []
         for one in objects:
             if isinstance(one, Path):
                 one = read_snapshot(one)
             if isinstance(one, Snapshot):
-                self.cluster.apply(*one.cluster.objects())
+                given += one.cluster.objects()
             else:
-                self.cluster.apply(one)
+                given.append(one)
+        self.cluster.apply(*given)
 
     def delete(self, *objects: Any) -> None:
         self.cluster.delete(*objects)

@@ -1,0 +1,38 @@
+"""Settings of the garbage collector around the reading of a cluster."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+
+# In a process of its own: the settings are those of the process.
+SCRIPT = """
+import gc, weakref
+from mooring.observe import garbage_collection
+
+class Cycle:
+    def __init__(self):
+        self.itself = self
+
+with garbage_collection.suspended():
+    assert not gc.isenabled()
+    read = Cycle()
+assert gc.isenabled() and gc.get_freeze_count()
+alive = weakref.ref(read)
+del read
+gc.collect()
+assert alive() is not None, "frozen"
+with garbage_collection.suspended():
+    assert alive() is None, "an earlier reading is collected"
+try:
+    with garbage_collection.suspended():
+        raise ValueError
+except ValueError:
+    assert gc.isenabled()
+"""
+
+
+def test_is_suspended_while_a_cluster_is_read_and_keeps_no_earlier_one() -> None:
+    assert gc.isenabled()
+    subprocess.run([sys.executable, "-c", SCRIPT], check=True)
