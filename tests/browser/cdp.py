@@ -40,7 +40,7 @@ FLAGS: Final = (
     "--hide-scrollbars",
     "--remote-debugging-port=0",
 )
-PATIENCE: Final = 30.0  # seconds for an answer of the browser
+PATIENCE: Final = 60.0  # seconds for an answer of the browser
 _LISTENING: Final = re.compile(r"DevTools listening on (ws://\S+)")
 _NAMED: Final = {
     "Enter": (13, "\r"),

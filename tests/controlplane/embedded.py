@@ -31,7 +31,7 @@ from mooring.cluster.apiserver.server import ApiServer
 
 Garble = Callable[[Attributes], bytes | None]
 
-_PATIENCE = 60.0  # seconds; a machine may be busy
+_PATIENCE = 120.0  # seconds; a machine may be busy
 _TOLD_OF = (("create", "binding"), ("create", "eviction"), ("delete", ""))
 
 

@@ -109,7 +109,7 @@ class Process:
         _STARTED.add(self)
         return self
 
-    def wait_ready(self, timeout: float = 60.0) -> Self:
+    def wait_ready(self, timeout: float = 120.0) -> Self:
         """Wait until it serves; an error if it ends first."""
         deadline = time.monotonic() + timeout
         while self._ready is not None and not self._ready():
@@ -140,7 +140,7 @@ class Process:
         self._signal(signal.SIGKILL)
         self._gone()
 
-    def restart(self, timeout: float = 60.0) -> Self:
+    def restart(self, timeout: float = 120.0) -> Self:
         """Kill it if it runs; start the same command again and wait until it serves."""
         self.kill()
         return self.start().wait_ready(timeout)

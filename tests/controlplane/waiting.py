@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 def wait_until(
-    claim: Callable[[], T], timeout: float = 30.0, *, what: str, every: float = 0.05
+    claim: Callable[[], T], timeout: float = 60.0, *, what: str, every: float = 0.05
 ) -> T:
     """Ask until the answer is true, and return it; `TimeoutError` says what never came true."""
     deadline = time.monotonic() + timeout

@@ -22,7 +22,7 @@ def placements(control_plane: Plane, namespace: str) -> dict[str, str]:
 
 
 def wait_until_bound(
-    control_plane: Plane, namespace: str, *pods: str, timeout: float = 60.0
+    control_plane: Plane, namespace: str, *pods: str, timeout: float = 120.0
 ) -> dict[str, str]:
     """Wait for these pods, or for all there are; where they went."""
 
