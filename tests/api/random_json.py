@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import copy
 import random
+from collections.abc import Iterator
 from typing import Any
 
 from mooring.api.meta import format_time
-from mooring.cluster.apiserver.protobuf import _numbers
+from mooring.cluster.apiserver.protobuf import Numbers, _Field, _numbers
 from mooring.cluster.apiserver.schema import Schema, schema_of
 
 _TEXTS = ("", "a", "Always", "x" * 40, "y" * 200, "ü€𝄞", "z" * 20_000)
@@ -62,12 +63,7 @@ class RandomJson:
         made: dict[str, Any] = {}
         if depth > _DEEPEST:
             return made
-        fields = (
-            field
-            for about in _numbers()[schema.name].values()
-            for field in (about.values() if isinstance(about, dict) else (about,))
-        )
-        for field in fields:
+        for field in _fields(_numbers()[schema.name]):
             if self._random.random() > chance:
                 continue
             deeper = chance if self._complete else chance / 1.2
@@ -102,6 +98,15 @@ class RandomJson:
             case "intorstring":
                 return choose((1, "80%"))
         return choose(_TEXTS[self._complete :])
+
+
+def _fields(numbers: Numbers) -> Iterator[_Field]:
+    """All fields of a message, also those of messages that JSON has inline."""
+    for about in numbers.values():
+        if isinstance(about, dict):
+            yield from _fields(about)
+        else:
+            yield about
 
 
 def _without_empty(value: dict[str, Any]) -> dict[str, Any]:
