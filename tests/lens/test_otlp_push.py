@@ -15,7 +15,7 @@ from tests.lens.test_record import fill
 
 from mooring.errors import ConfigError
 from mooring.framework.status import OK, Status
-from mooring.lens import otlp_push
+from mooring.lens import background, otlp_push
 from mooring.lens.otlp_push import OtlpPush
 from mooring.lens.record import DecisionRecord
 
@@ -62,7 +62,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
-    monkeypatch.setattr(otlp_push, "PERIOD", 0.01)
+    monkeypatch.setattr(background, "PERIOD", 0.01)
     with Collector() as running:
         thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()

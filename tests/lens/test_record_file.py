@@ -19,7 +19,7 @@ from tests.lens.test_record import fill, rows
 
 from mooring.errors import ConfigError
 from mooring.framework.status import OK, Status
-from mooring.lens import record_file
+from mooring.lens import background
 from mooring.lens.record import DecisionRecord
 from mooring.lens.record_file import RecordFile
 from mooring.simulator import Simulation
@@ -28,7 +28,7 @@ from mooring.testing import node, pod
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(record_file, "PERIOD", 0.01)
+    monkeypatch.setattr(background, "PERIOD", 0.01)
 
 
 def written(path: Path, query: str = "SELECT * FROM records ORDER BY seq") -> list[dict[str, Any]]:
@@ -93,7 +93,7 @@ def test_it_begins_anew_when_it_is_large(tmp_path: Path) -> None:
     record.add_sink(file)
     for _ in range(40):
         fill(record, 200)
-        wait_until(lambda: not file._attempts, what="the batch is taken")
+        wait_until(lambda: not file._waiting, what="the batch is taken")
     file.close()
     assert file.lost == 0
     older = tmp_path / "decisions.db.1"
@@ -136,10 +136,10 @@ WRITER = textwrap.dedent(
     import resource, signal, sys, time
     from pathlib import Path
     from tests.lens.test_record import fill
-    from mooring.lens import record_file
+    from mooring.lens import background, record_file
     from mooring.lens.record import DecisionRecord
 
-    record_file.PERIOD = 0.01
+    background.PERIOD = 0.01
     if sys.argv[2] != "0":
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]),) * 2)
@@ -151,7 +151,7 @@ WRITER = textwrap.dedent(
     until = time.monotonic() + float(sys.argv[3])
     while time.monotonic() < until and file.lost < 1_000:
         fill(record, 100)
-        while file._attempts:  # until they are written, or lost
+        while file._waiting:  # until they are written, or lost
             time.sleep(0.001)
     file.close()
     print(record.seq, file.lost, flush=True)
