@@ -112,4 +112,5 @@ def _row(entry: RecordEntry, run: int) -> Row:
         "message": "" if entry.why is None else entry.why.message,
         "bind": entry.bind,
         "bind_us": None if entry.bind_took is None else micros(entry.bind_took),
+        "permit_us": None if entry.permit_took is None else micros(entry.permit_took),
     }

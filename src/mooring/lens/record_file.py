@@ -132,7 +132,8 @@ class RecordFile(BackgroundWriter[tuple[RecordEntry, bool]]):
     def _bind(self, entry: RecordEntry) -> tuple[Any, ...]:
         took = None if entry.bind_took is None else micros(entry.bind_took)
         reason = None if entry.bind == "ok" else self._reason(entry.why)
-        return self._run, entry.seq, entry.bind, took, reason
+        waited = None if entry.permit_took is None else micros(entry.permit_took)
+        return self._run, entry.seq, entry.bind, took, reason, waited
 
     def _reason(self, why: Why | None) -> int | None:
         if why is None:
