@@ -10,7 +10,7 @@ import { nodeMap, nodeTitle, ZONE } from "../nodemap.js";
 
 /** A question and its answer: {running, answer, error}. */
 function asking(path, asked) {
-  const state = signal({});
+  const state = signal(/** @type {{running?: boolean, answer?: any, error?: any}} */ ({}));
   let abort = null;
   return {
     state,
@@ -110,7 +110,7 @@ function changesMap(answer) {
   };
   for (const one of [...answer.moved, ...answer.placed]) note(one.to, 1);
   for (const one of [...answer.moved, ...answer.pending]) note(one.from, 2);
-  const total = names.map((_, at) => of.reduce((sum, one) => sum + (one === at), 0));
+  const total = names.map((_, at) => of.reduce((sum, one) => sum + Number(one === at), 0));
   const order = ["no change", "pods go", "pods come", "pods come and go"];
   const place = order.map((name) => names.indexOf(name));
   const verdict = { names: order, counts: place.map((at) => total[at]), of: of.map((one) => place.indexOf(one)), isNeutral: true };
