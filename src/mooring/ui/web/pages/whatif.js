@@ -144,7 +144,7 @@ export function changesTable(answer, without = "") {
       { title: "pod", width: "minmax(10rem, 2fr)", cell: (row) => h("bdi", null, row.pod), sort: (row) => row.pod },
       { title: "what", width: "8rem", cell: (row) => row.what, sort: (row) => row.what },
       { title: "from", width: "minmax(7rem, 1fr)", cell: (row) => (row.from ? nodeName(row.from) : "–"), sort: (row) => row.from },
-      { title: "to", width: "minmax(7rem, 1fr)", cell: (row) => (row.to ? h("bdi", null, row.to) : "–"), sort: (row) => row.to },
+      { title: "to", width: "minmax(7rem, 1fr)", cell: (row) => (row.to ? nodeName(row.to) : "–"), sort: (row) => row.to },
       { title: "why", width: "minmax(8rem, 2fr)", cell: (row) => row.why, sort: (row) => row.why },
     ],
     rows: () => rows,
