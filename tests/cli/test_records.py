@@ -19,7 +19,7 @@ from tests.lens.test_record import fill
 
 from mooring.cli import main
 from mooring.framework.status import OK
-from mooring.lens import record_file
+from mooring.lens import background
 from mooring.lens.record import DecisionRecord
 from mooring.lens.record_export import COLUMNS
 from mooring.lens.record_file import RecordFile
@@ -141,7 +141,7 @@ class GrowingFile:
 
 @pytest.fixture
 def growing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GrowingFile:
-    monkeypatch.setattr(record_file, "PERIOD", 0.01)
+    monkeypatch.setattr(background, "PERIOD", 0.01)
     return GrowingFile(tmp_path)
 
 
@@ -212,7 +212,7 @@ def test_several_files_are_read_as_one_while_one_grows(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(record_file, "PERIOD", 0.01)
+    monkeypatch.setattr(background, "PERIOD", 0.01)
     path = tmp_path / "growing.db"
     record, file = DecisionRecord(lambda: 2e9), RecordFile(path, now=1.0, version="1")
     file.start()

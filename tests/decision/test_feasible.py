@@ -41,6 +41,47 @@ def test_chooses_the_same_of_ties_as_a_heap(size: int, seed: int) -> None:
             assert feasible.best() == winner(passed, points, nodes)
 
 
+@pytest.mark.parametrize("size", MANY_NODES)
+@given(seed=st.integers(0, 2**32))
+def test_a_runner_up_that_was_looked_for_changes_no_choice(size: int, seed: int) -> None:
+    """After `lead`, the next choice is made between two nodes, if nothing else was written."""
+    nodes, dice = MANY_NODES[size], random.Random(seed)
+    feasible = FeasibleNodes(nodes, None, None)
+    all_rows = range(size)
+    passed, points = dict.fromkeys(all_rows, True), dict.fromkeys(all_rows, 0)
+    most = dice.choice((1, 3, 1_000))
+    for _ in range(dice.randrange(60)):
+        best = feasible.best()
+        assert best == winner(passed, points, nodes)
+        if dice.random() < 0.8:
+            second, margin = feasible.lead(best, None, nodes)
+            others = {row: points[row] for row in all_rows if passed[row] and row != best}
+            assert (others[second], margin) == (max(others.values()), points[best] - points[second])
+        # Most often only the node that took the pod changes.
+        row = best if dice.random() < 0.7 else dice.choice(all_rows)
+        several = [row, *(other for other in dice.sample(all_rows, 2) if other != row)]
+        value, change = dice.randint(0, most), dice.randrange(12)
+        if change < 6:
+            feasible.set_total(row, value)
+            points[row] = value
+        elif change < 9:
+            feasible.add_score(row, value)
+            points[row] += value
+        elif change == 9:
+            feasible.set_totals(np.array(several), np.full(len(several), value))
+            points.update(dict.fromkeys(several, value))
+        elif change == 10:
+            feasible.add_scores(np.array(several), np.full(len(several), value))
+            points.update({each: points[each] + value for each in several})
+        elif sum(passed.values()) > 3:
+            if value % 2:
+                feasible.set_feasible(row, not passed[row])
+                passed[row] = not passed[row]
+            else:
+                feasible.set_feasible_rows(np.array([row]), np.array([not passed[row]]))
+                passed[row] = not passed[row]
+
+
 KEYS = ["topology.kubernetes.io/zone", "kubernetes.io/hostname", "rack", "none"]
 
 

@@ -15,7 +15,7 @@ from tests.lens.test_record import fill
 
 from mooring.errors import ConfigError
 from mooring.framework.status import OK, Status
-from mooring.lens import otlp_push
+from mooring.lens import background, otlp_push
 from mooring.lens.otlp_push import OtlpPush
 from mooring.lens.record import DecisionRecord
 
@@ -62,7 +62,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
-    monkeypatch.setattr(otlp_push, "PERIOD", 0.01)
+    monkeypatch.setattr(background, "PERIOD", 0.01)
     with Collector() as running:
         thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
@@ -84,6 +84,8 @@ def test_a_share_the_slow_and_the_failed_are_sent(
     for entry in entries:
         if entry.outcome == "scheduled":
             refused = entry.seq == 13
+            if entry.seq == 8:
+                record.permitted(entry, entry.took + 0.25)
             record.ended(entry, Status.error("no room") if refused else OK, entry.took + 0.5)
     push.close()
     assert push.lost == 0
@@ -93,6 +95,10 @@ def test_a_share_the_slow_and_the_failed_are_sent(
     names = [span["name"] for span in collector.spans]
     assert names[:3] == ["attempt", "queue wait", "decision"]
     assert names.count("bind") == len(sent) - 1  # no node was found for one
+    first, *_ = spans = [span for span in collector.spans if span["name"] == "permit"]
+    assert len(spans) == 1
+    waited = int(first["endTimeUnixNano"]) - int(first["startTimeUnixNano"])
+    assert waited == pytest.approx(250_000_000, abs=1_000)
     failed = [span for span in collector.spans if span.get("status", {}).get("code") == 2]
     assert [span["status"]["message"] for span in failed] == ["no room"]
 

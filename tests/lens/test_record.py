@@ -153,11 +153,13 @@ def test_old_entries_are_packed_and_read_back_as_they_were() -> None:
 def test_a_bind_that_ends_late_is_in_its_row() -> None:
     record = DecisionRecord(lambda: 7.5)
     entries = fill(record, recording.NEWEST + 2 * recording.BLOCK)
+    record.permitted(entries[3], 5.0)
     record.ended(entries[3], OK, 9.0)
     record.ended(entries[4], Status.error("gone"), 9.0)
     found = {row.seq: row for row in rows(record)}
     assert found[4].bind == "ok"
     assert found[4].bind_us == pytest.approx(9e6, rel=1e-3)
+    assert found[4].permit_us == pytest.approx(5e6, rel=1e-3)
     assert (found[5].bind, found[5].message) == ("refused", "gone")
 
 

@@ -16,11 +16,14 @@ from typing import Any
 import pytest
 from tests.controlplane.waiting import wait_until
 from tests.lens.test_record import fill, rows
+from tests.scheduler.recording import probe, world
 
 from mooring.errors import ConfigError
+from mooring.framework import Wait
 from mooring.framework.status import OK, Status
-from mooring.lens import record_file
+from mooring.lens import background
 from mooring.lens.record import DecisionRecord
+from mooring.lens.record_export import phases
 from mooring.lens.record_file import RecordFile
 from mooring.simulator import Simulation
 from mooring.testing import node, pod
@@ -28,7 +31,7 @@ from mooring.testing import node, pod
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(record_file, "PERIOD", 0.01)
+    monkeypatch.setattr(background, "PERIOD", 0.01)
 
 
 def written(path: Path, query: str = "SELECT * FROM records ORDER BY seq") -> list[dict[str, Any]]:
@@ -64,13 +67,39 @@ def test_it_says_what_the_ring_says(tmp_path: Path) -> None:
         for field in (
             *("uid", "namespace", "pod", "profile", "attempt", "woken_by", "way", "outcome"),
             *("took_us", "evaluated", "feasible", "node", "points", "runner_up", "margin"),
-            *("message", "nominated", "victims", "bind", "bind_us"),
+            *("message", "nominated", "victims", "bind", "bind_us", "permit_us"),
         ):
             assert row[field] == getattr(mine, field), field
         assert json.loads(row["reasons"]) == mine.reasons
         assert tuple(filter(None, row["refused_by"].split(","))) == mine.refused_by
         assert row["time"][:22] == mine.at[:22]
     assert written(path, "SELECT count(*) AS n FROM runs") == [{"n": 1}]
+
+
+def test_a_wait_at_permit_is_a_span_between_decision_and_bind(tmp_path: Path) -> None:
+    path = tmp_path / "decisions.db"
+    with world(probe("Holds", [], permit=Wait(60))) as sim:
+        sim.scheduler.guard.timer = sim.clock.now  # as the clock of the record
+        record, file = DecisionRecord(sim.clock.now), file_at(path)
+        sim.scheduler.ledger = record
+        record.add_sink(file)
+        sim.schedule(pod("allowed"))
+        sim.advance(20)
+        for waiting in list(sim.scheduler.waiting):
+            waiting.allow("Holds")
+        sim.schedule(pod("late"))
+        sim.advance(60)
+        file.close()
+        expected = {row.pod: row.permit_us for row in rows(record) if row.attempt == 1}
+    assert expected == {"allowed": 20e6, "late": 60e6}
+    found = {row["pod"]: row for row in written(path) if row["attempt"] == 1}
+    assert {name: row["permit_us"] for name, row in found.items()} == expected
+    assert [row["bind"] for row in found.values()] == ["ok", "refused"]
+    for row in found.values():
+        by_name = {part: end - begin for part, begin, end in phases(row)}
+        assert list(by_name) == ["attempt", "queue wait", "decision", "permit", "bind"]
+        assert by_name["permit"] == pytest.approx(row["permit_us"] / 1e6)
+        assert by_name["attempt"] == pytest.approx(by_name["permit"] + by_name["bind"])
 
 
 def test_a_later_process_goes_on_in_the_same_file(tmp_path: Path) -> None:
@@ -93,7 +122,7 @@ def test_it_begins_anew_when_it_is_large(tmp_path: Path) -> None:
     record.add_sink(file)
     for _ in range(40):
         fill(record, 200)
-        wait_until(lambda: not file._attempts, what="the batch is taken")
+        wait_until(lambda: not file._waiting, what="the batch is taken")
     file.close()
     assert file.lost == 0
     older = tmp_path / "decisions.db.1"
@@ -105,11 +134,14 @@ def test_it_begins_anew_when_it_is_large(tmp_path: Path) -> None:
     assert written(older, "PRAGMA integrity_check") == [{"integrity_check": "ok"}]
 
 
+@pytest.mark.parametrize("folder", ["missing", "/sys"], ids=["missing", "read-only"])
 def test_a_folder_that_cannot_be_written_ends_recording_with_one_warning(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    folder: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    if folder == "/sys" and not Path(folder).exists():
+        pytest.skip("there is no folder that cannot be written, by root either")
     with caplog.at_level(logging.WARNING), Simulation(keep_attempts=False) as sim:
-        record, file = DecisionRecord(sim.clock.now), file_at(tmp_path / "missing" / "x.db")
+        record, file = DecisionRecord(sim.clock.now), file_at(tmp_path / folder / "x.db")
         record.add_sink(file)
         sim.scheduler.ledger = record
         sim.apply(node("a"))
@@ -136,10 +168,10 @@ WRITER = textwrap.dedent(
     import resource, signal, sys, time
     from pathlib import Path
     from tests.lens.test_record import fill
-    from mooring.lens import record_file
+    from mooring.lens import background, record_file
     from mooring.lens.record import DecisionRecord
 
-    record_file.PERIOD = 0.01
+    background.PERIOD = 0.01
     if sys.argv[2] != "0":
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]),) * 2)
@@ -151,7 +183,7 @@ WRITER = textwrap.dedent(
     until = time.monotonic() + float(sys.argv[3])
     while time.monotonic() < until and file.lost < 1_000:
         fill(record, 100)
-        while file._attempts:  # until they are written, or lost
+        while file._waiting:  # until they are written, or lost
             time.sleep(0.001)
     file.close()
     print(record.seq, file.lost, flush=True)

@@ -331,16 +331,17 @@ class Evaluation:
         Read from what the choice was made by; None if there was no choice, or it is not kept. What
         is kept of a class leaves out points that all nodes have: then the total is None.
         """
-        if self.count < 2 or self.row < 0:
+        row, columns = self.row, self._columns
+        if self.count < 2 or row < 0:
             return None
-        names, columns = self.nodes.names, self._columns
         if columns is not None and self._feasible is None and self._scores is None:
-            second, margin = columns.feasible.lead(self.row, self._extra, self.nodes)
-            return None, names[second], margin
+            second, margin = columns.feasible.lead(row, self._extra, self.nodes)
+            return None, self.nodes.names[second], margin
         if self._scores is None:
             return None
+        names = self.nodes.names
         rows, totals = self.rows, self._scores.totals.copy()
-        place = int(rows.searchsorted(self.row))
+        place = int(rows.searchsorted(row))
         best = totals.item(place)
         totals[place] = -1
         other = int(totals.argmax())

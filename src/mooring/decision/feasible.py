@@ -25,7 +25,8 @@ from mooring.framework._internal import ScoresByCode, ScoresByLabel
 
 _DEPTH: Final = 24  # levels of the heap: enough for 16 million nodes
 _LEVELS: Final = _DEPTH + 1
-SCALE: Final = 2**29  # more than any tie-break rank
+_BITS: Final = 29
+SCALE: Final = 1 << _BITS  # more than any tie-break rank
 MAX_TOTAL: Final = 2**33  # with more than that, score and rank do not fit into one number
 _INFEASIBLE: Final = MAX_TOTAL * SCALE  # 2**62: puts a node behind all that are feasible
 _LEAST: Final = -2 * _INFEASIBLE  # behind all
@@ -118,8 +119,12 @@ class FeasibleNodes:
         # Places and rows of the feasible nodes, while they stay so.
         self._listed: IntArray | None = None
         self._rows: IntArray | None = None
+        # While nothing but the score of the first is written, one of these two is the best.
+        self._first = -1
+        self._second = -1  # -1: not known
         # The same memory, for one value at a time.
         self._rank_cells = self._ranks.data
+        self._order_cells = self._order.data
         self._feasible_cells = self._feasible.data
         self._tie_cells = self._ties.data
         self._ranked_cells = self._ranked.data
@@ -152,6 +157,12 @@ class FeasibleNodes:
 
     def best(self) -> int:
         """The row of the winner."""
+        second = self._second
+        if second >= 0:
+            first, cells = self._first, self._ranked_cells
+            return self._order_cells[first if cells[first] > cells[second] else second]
+        if self.count == len(self._order):
+            return self._order_cells[self._ranked.argmax()]
         return self._best(None)
 
     def totals(self, rows: IntArray) -> IntArray:
@@ -166,27 +177,28 @@ class FeasibleNodes:
 
     def lead(self, row: int, extra: ExtraScores | None, nodes: Nodes) -> tuple[int, int]:
         """One of the best others of at least one, and how far it is behind a feasible row."""
-        place, ties = self._rank_cells[row], self._tie_cells
-        if extra is None and not self._are_few:
+        place = self._rank_cells[row]
+        if extra is None and 4 * self.count >= len(self._order):
             cells = self._ranked_cells
-            before = cells[place]
+            mine = cells[place]
             cells[place] = _LEAST
             second = int(self._ranked.argmax())
-            cells[place] = before
-            behind = cells[second] + ties[second]
-            return self._order.item(second), (before + ties[place] - behind) // SCALE
+            cells[place] = mine
+            if self.count == len(self._order):
+                self._first, self._second = place, second
+            # The tie-break rank is less than SCALE: rounded up, this is the total.
+            return self._order_cells[second], (-cells[second] >> _BITS) - (-mine >> _BITS)
         added = None if extra is None else self._added(extra, nodes)
         places = self._listing() if self._are_few else np.arange(len(self._order))
         totals = self._ranked.take(places)
         if added is not None:
             totals += added
-        mine = int(places.searchsorted(place))
-        before = totals.item(mine)
-        totals[mine] = _LEAST
-        other = int(totals.argmax())
-        second = places.item(other)
-        behind = totals.item(other) + ties[second]
-        return self._order.item(second), (before + ties[place] - behind) // SCALE
+        at = places.searchsorted(place)
+        mine = totals.item(at)
+        totals[at] = _LEAST
+        other = totals.argmax()
+        behind = totals.item(other)
+        return self._order_cells[places[other]], (-behind >> _BITS) - (-mine >> _BITS)
 
     def _added(self, extra: ExtraScores, nodes: Nodes) -> IntArray | None:
         """More scores, scaled: of every place, or of the listed ones if they are few."""
@@ -220,22 +232,22 @@ class FeasibleNodes:
 
     def _best(self, added: IntArray | None) -> int:
         """With scaled scores more for every place, or for the listed ones if they are few."""
-        if self._are_few:
+        if 4 * self.count < len(self._order):  # `_are_few`, without a call
             listed = self._listing()
             totals = self._ranked.take(listed)
             totals += self._ties.take(listed)
             totals -= self._ties[: self.count]
             if added is not None:
                 totals += added
-            return self._order.item(listed.item(int(totals.argmax())))
+            return self._order_cells[listed.item(int(totals.argmax()))]
         if added is None:
             totals = self._ranked
         else:
             totals = added
             totals += self._ranked
         if self.count == len(totals):
-            return self._order.item(int(totals.argmax()))
-        return self._order.item(self._first_of_the_best(totals))
+            return self._order_cells[totals.argmax()]
+        return self._order_cells[self._first_of_the_best(totals)]
 
     def _first_of_the_best(self, totals: IntArray) -> int:
         """The place of the winner if some nodes are not feasible."""
@@ -266,12 +278,17 @@ class FeasibleNodes:
     def set_total(self, row: int, total: int) -> None:
         """The total score of a row, feasible or not."""
         place = self._rank_cells[row]
+        if place != self._first:
+            self._second = -1
         ranked = total * SCALE - self._tie_cells[place]
         self._ranked_cells[place] = ranked if self._feasible_cells[place] else ranked - _INFEASIBLE
 
     def add_score(self, row: int, score: int) -> None:
         """More for a row, or less."""
-        self._ranked_cells[self._rank_cells[row]] += score * SCALE
+        place = self._rank_cells[row]
+        if place != self._first:
+            self._second = -1
+        self._ranked_cells[place] += score * SCALE
 
     def set_feasible(self, row: int, feasible: bool) -> bool:
         """Returns whether that is another answer than before."""
@@ -281,6 +298,7 @@ class FeasibleNodes:
         self._feasible_cells[place] = feasible
         self._ranked_cells[place] += _INFEASIBLE if feasible else -_INFEASIBLE
         self.count += 1 if feasible else -1
+        self._second = -1
         self._listed = self._rows = None
         return True
 
@@ -293,9 +311,11 @@ class FeasibleNodes:
         if self.count < len(self._order):
             ranked -= np.where(self._feasible[places], 0, _INFEASIBLE)
         self._ranked[places] = ranked
+        self._second = -1
 
     def add_scores(self, rows: IntArray, scores: IntArray) -> None:
         np.add.at(self._ranked, self._ranks.take(rows), scores * SCALE)
+        self._second = -1
 
     def set_feasible_rows(self, rows: IntArray, feasible: BoolArray) -> BoolArray | None:
         """Returns for which rows that is another answer than before; None: for none."""
@@ -313,5 +333,6 @@ class FeasibleNodes:
         np.add.at(self._ranked, places, more)  # in one go; faster than `+=`
         self._feasible[places] = feasible
         self.count += 2 * entered - count
+        self._second = -1
         self._listed = self._rows = None
         return changed

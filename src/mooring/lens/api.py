@@ -223,7 +223,7 @@ class RecordRow(LensAnswer, frozen=True, kw_only=True):
     """One attempt to schedule one pod, and how its bind ended."""
 
     seq: int  # 1 for the first attempt of the process
-    at: str  # when the attempt began
+    at: str  # when it was decided
     uid: str
     namespace: str
     pod: str
@@ -246,7 +246,8 @@ class RecordRow(LensAnswer, frozen=True, kw_only=True):
     nominated: str = ""  # node
     victims: int = 0
     bind: BindResult = ""  # "": it has not ended, or there was none
-    bind_us: float | None = None
+    bind_us: float | None = None  # from the decision to its end, a wait at Permit included
+    permit_us: float | None = None  # of a pod that waited at Permit
 
 
 class RecordPage(LensAnswer, frozen=True, kw_only=True):

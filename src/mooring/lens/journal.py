@@ -10,11 +10,8 @@ decisions, and heartbeats are not in it. A thread encodes and writes.
 
 from __future__ import annotations
 
-import logging
-import threading
 import zlib
-from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,18 +23,16 @@ from mooring.api.meta import Object
 from mooring.cache.internals import AnyMark, any_mark_of, epoch_of, listing_of, touched_since
 from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Mark
+from mooring.lens.background import BackgroundWriter
 from mooring.lens.record_entry import RecordEntry
 from mooring.lens.snapshot import KINDS
 from mooring.lens.writing import stripped
 from mooring.scheduler.scheduler import Scheduler
 
-log = logging.getLogger(__name__)
-
 VERSION: Final = 1
 SUFFIX: Final = ".journal.gz"
 HOUR: Final = 3600.0  # seconds of a file
 MOST_FILES: Final = 48
-_PERIOD: Final = 1.0  # seconds between two writes
 _MOST_WAITING: Final = 500_000  # lines
 _OTHERS: Final = tuple(kind for kind in KINDS.values() if kind not in (core.Node, core.Pod))
 
@@ -151,34 +146,24 @@ class JournalTap:
             yield "nominated", (name, tuple(pod.api for pod in nominator.nominated_on(name)))
 
 
-class DecisionJournal:
-    """Fulfils `lens.record.RecordSink`: writes a folder of files, until `close`."""
+class DecisionJournal(BackgroundWriter[JournalChange]):
+    """Fulfils `lens.record.RecordSink`: writes a folder of files."""
+
+    FAULT = "the journal has ended; scheduling goes on"
 
     def __init__(self, folder: Path, scheduler: Scheduler, config: Any = None) -> None:
+        super().__init__(str(folder), most=_MOST_WAITING, patience=30.0)
         self.folder: Path = folder
         self.since: float = scheduler.now()  # other processes wrote what is older
         self._scheduler = scheduler
         self._tap = JournalTap(scheduler)
-        self._waiting: deque[JournalChange] = deque()
         self._next_file = 0.0  # the scheduler's time
-        self._ends = threading.Event()
-        self._is_broken = False
         self._writer = _JournalFiles(folder, config)
-        self._thread = threading.Thread(target=self._write_all, name="journal", daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def close(self) -> None:
-        """Write what is left."""
-        self._ends.set()
-        if self._thread.is_alive():
-            self._thread.join(timeout=30)
 
     def decided(self, entry: RecordEntry) -> None:
         if self._is_broken:
             return
-        if len(self._waiting) > _MOST_WAITING:
+        if len(self._waiting) > self._most:
             self._break("the disk is too slow")
             return
         self._waiting.extend(self._tap.changes())
@@ -194,27 +179,16 @@ class DecisionJournal:
     def ended(self, entry: RecordEntry) -> None:
         """The end of a bind changes nothing that is not seen otherwise."""
 
-    def _break(self, why: str) -> None:
-        self._is_broken = True
-        self._waiting.clear()
-        text = "the journal has ended; scheduling goes on"
-        log.warning(text, extra={"folder": str(self.folder), "error": why})
+    def _open(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
 
-    def _write_all(self) -> None:
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            while not self._ends.wait(_PERIOD):
-                self._write()
-            self._write()
-        except OSError as error:
-            self._break(str(error))
-        finally:
-            self._writer.close()
-
-    def _write(self) -> None:
-        for _ in range(len(self._waiting)):
-            self._writer.take(*self._waiting.popleft())
+    def _write(self, items: Sequence[JournalChange]) -> None:
+        for kind, value in items:
+            self._writer.take(kind, value)
         self._writer.flush()
+
+    def _shut(self) -> None:
+        self._writer.close()
 
 
 class _JournalFiles:
@@ -269,9 +243,9 @@ class _JournalFiles:
 
     def close(self) -> None:
         if self._file is not None:
-            self._file.write(self._packer.flush())
-            self._file.close()
-            self._file = None
+            file, self._file = self._file, None
+            with file:
+                file.write(self._packer.flush())
 
     def _begin(self, seq: int, at: float, listed: tuple[str, ...]) -> None:
         self.close()

@@ -1,30 +1,24 @@
 """`--record-otlp`: attempts as OTLP traces, sent to a collector in the background.
 
-A share of the attempts, all that were slow and all that failed by an error. The loop of the
-scheduler only appends to a queue; a thread encodes and sends. A collector that does not answer
-costs traces, never a decision.
+A share of the attempts, all that were slow and all that failed by an error. A collector that does
+not answer costs traces, never a decision.
 """
 
 from __future__ import annotations
 
-import logging
 import os
-import threading
-import urllib.error
 import urllib.parse
 import urllib.request
-from collections import deque
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
 
 from mooring.errors import ConfigError, Problem
+from mooring.lens.background import BackgroundWriter
 from mooring.lens.record_entry import RecordEntry, micros
 from mooring.lens.record_export import Row, otlp_traces
 
-log = logging.getLogger(__name__)
-
-PERIOD: Final = 1.0  # seconds between two requests
 SLOW: Final = 0.1  # seconds of a decision
 MOST_WAITING: Final = 10_000  # attempts; more are lost
 _TIMEOUT: Final = 10.0  # seconds
@@ -32,41 +26,31 @@ _PATH: Final = "/v1/traces"
 _HEADERS: Final = "OTEL_EXPORTER_OTLP_HEADERS"  # as of OpenTelemetry: key=value,key=value
 
 
-class OtlpPush:
-    """Fulfils `lens.record.RecordSink`; sends from `start` until `close`.
+class OtlpPush(BackgroundWriter[RecordEntry]):
+    """Fulfils `lens.record.RecordSink`; a request that fails does not end it.
 
     `share`, 0 to 1, of all attempts is sent; `run` tells apart what several processes send.
     """
 
+    FAULT = "traces can't be sent; scheduling goes on"
+
     def __init__(self, url: str, *, share: float, run: int) -> None:
-        self.lost: int = 0  # attempts that were not sent
         self._url = _traces_url(url)
+        super().__init__(self._url, most=MOST_WAITING, patience=_TIMEOUT)
         self._headers = {"Content-Type": "application/json", **_given_headers()}
         self._every = round(1 / share) if share else 0
         self._run = run
-        self._waiting: deque[RecordEntry] = deque()
-        self._ends = threading.Event()
         self._is_failing = False
-        self._thread = threading.Thread(target=self._send_all, name="otlp", daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def close(self) -> None:
-        """Send what is left."""
-        self._ends.set()
-        if self._thread.is_alive():
-            self._thread.join(timeout=_TIMEOUT)
 
     # --- on the loop of the scheduler ----------------------------------------------------------
 
     def decided(self, entry: RecordEntry) -> None:
         if entry.outcome != "scheduled" and self._is_wanted(entry):
-            self._append(entry)
+            self._put(entry)
 
     def ended(self, entry: RecordEntry) -> None:
         if entry.bind != "ok" or self._is_wanted(entry):
-            self._append(entry)
+            self._put(entry)
 
     def _is_wanted(self, entry: RecordEntry) -> bool:
         return (
@@ -75,33 +59,16 @@ class OtlpPush:
             or entry.outcome == "error"
         )
 
-    def _append(self, entry: RecordEntry) -> None:
-        if len(self._waiting) < MOST_WAITING:
-            self._waiting.append(entry)
-        else:
-            self.lost += 1
-
-    # --- in the thread -------------------------------------------------------------------------
-
-    def _send_all(self) -> None:
-        while not self._ends.wait(PERIOD):
-            self._send()
-        self._send()
-
-    def _send(self) -> None:
-        some = [self._waiting.popleft() for _ in range(len(self._waiting))]
-        if not some:
-            return
-        body = msgspec.json.encode(otlp_traces(_row(entry, self._run) for entry in some))
+    def _write(self, items: Sequence[RecordEntry]) -> None:
+        body = msgspec.json.encode(otlp_traces(_row(entry, self._run) for entry in items))
         request = urllib.request.Request(self._url, body, self._headers, method="POST")
         try:
             with urllib.request.urlopen(request, timeout=_TIMEOUT) as answer:
                 answer.read()
         except (OSError, ValueError) as error:  # urllib.error.URLError is an OSError
-            self.lost += len(some)
+            self._lose(items)
             if not self._is_failing:  # once, until it works again
-                text = "traces can't be sent; scheduling goes on"
-                log.warning(text, extra={"url": self._url, "error": str(error)})
+                self._warn(str(error))
             self._is_failing = True
         else:
             self._is_failing = False
@@ -145,4 +112,5 @@ def _row(entry: RecordEntry, run: int) -> Row:
         "message": "" if entry.why is None else entry.why.message,
         "bind": entry.bind,
         "bind_us": None if entry.bind_took is None else micros(entry.bind_took),
+        "permit_us": None if entry.permit_took is None else micros(entry.permit_took),
     }

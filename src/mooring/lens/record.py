@@ -108,6 +108,9 @@ class DecisionRecord:
             sink.decided(entry)
         return entry
 
+    def permitted(self, entry: RecordEntry, took: float) -> None:
+        entry.permit_took = took - entry.took
+
     def ended(self, entry: RecordEntry, status: Status, took: float) -> None:
         entry.bind_took = took - entry.took
         if status is OK:

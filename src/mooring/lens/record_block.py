@@ -14,6 +14,7 @@ import msgspec
 from mooring.lens.api import BindResult
 from mooring.lens.record_entry import RecordEntry, Why
 
+_Ended = tuple[BindResult, float | None, float | None, Why | None]  # the end of a bind
 _decoder: msgspec.msgpack.Decoder[list[RecordEntry]] = msgspec.msgpack.Decoder(list[RecordEntry])
 
 
@@ -23,7 +24,7 @@ class RecordBlock(msgspec.Struct):
     first: int
     packed: bytes
     whys: tuple[Why, ...]  # why attempts failed; equal ones once
-    late: dict[int, tuple[BindResult, float | None, Why | None]]  # binds ended since, by number
+    late: dict[int, _Ended]  # by number
 
     @classmethod
     def of(cls, entries: Sequence[RecordEntry]) -> RecordBlock:
@@ -55,7 +56,7 @@ class RecordBlock(msgspec.Struct):
 
     def end(self, entry: RecordEntry) -> None:
         """The bind of one of them has ended."""
-        self.late[entry.seq] = entry.bind, entry.bind_took, entry.why
+        self.late[entry.seq] = entry.bind, entry.bind_took, entry.permit_took, entry.why
 
     def may_have(self, pod: str) -> bool:
         """Whether a pod of this name can be among them: False is sure."""
@@ -69,6 +70,6 @@ class RecordBlock(msgspec.Struct):
                 entry.why = self.whys[entry.why]
             late = self.late.get(entry.seq)
             if late is not None:
-                entry.bind, entry.bind_took = late[:2]
-                entry.why = late[2] or entry.why
+                entry.bind, entry.bind_took, entry.permit_took = late[:3]
+                entry.why = late[3] or entry.why
             yield entry

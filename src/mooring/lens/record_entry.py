@@ -56,6 +56,7 @@ class RecordEntry(msgspec.Struct, gc=False, array_like=True):
     margin: int | None = None
     bind: BindResult = ""
     bind_took: float | None = None  # seconds, from the decision
+    permit_took: float | None = None  # seconds that it waited at Permit, from the decision
 
 
 def row_of(entry: RecordEntry) -> RecordRow:
@@ -87,6 +88,7 @@ def row_of(entry: RecordEntry) -> RecordRow:
         victims=entry.victims,
         bind=entry.bind,
         bind_us=None if entry.bind_took is None else micros(entry.bind_took),
+        permit_us=None if entry.permit_took is None else micros(entry.permit_took),
     )
 
 

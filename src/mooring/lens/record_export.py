@@ -19,7 +19,7 @@ COLUMNS: Final = (
     *("run", "seq", "at", "time", "uid", "namespace", "pod", "profile", "attempt", "queued_at"),
     *("woken_by", "way", "outcome", "took_us", "evaluated", "feasible", "node", "points"),
     *("runner_up", "margin", "reasons", "message", "refused_by", "nominated", "victims", "bind"),
-    "bind_us",
+    *("bind_us", "permit_us"),
 )
 FORMATS: Final = ("csv", "parquet", "perfetto", "otlp")
 _QUERY: Final = f"SELECT {', '.join(COLUMNS)} FROM records"
@@ -93,7 +93,7 @@ def write_parquet(rows: Iterable[Row], path: Path) -> int:
         text = "needs pyarrow: pip install 'mooring[records]'"
         raise ConfigError([Problem("--export parquet", text)]) from None
     whole = {"run", "seq", "attempt", "evaluated", "feasible", "points", "margin", "victims"}
-    numbers = {"at", "queued_at", "took_us", "bind_us"}
+    numbers = {"at", "queued_at", "took_us", "bind_us", "permit_us"}
     schema = pa.schema(
         [
             (
@@ -143,12 +143,15 @@ def phases(row: Row) -> Iterator[tuple[str, float, float]]:
     yield "attempt", queued, bound
     yield "queue wait", queued, began
     yield "decision", began, decided
+    permitted = decided + (row["permit_us"] or 0.0) / 1e6
+    if permitted > decided:
+        yield "permit", decided, permitted
     if row["bind"]:
-        yield "bind", decided, bound
+        yield "bind", permitted, bound
 
 
 def otlp_traces(rows: Iterable[Row], service: str = "mooring") -> dict[str, Any]:
-    """OTLP/JSON: a trace of each attempt, with queue wait, decision and bind as its children."""
+    """OTLP/JSON: a trace of each attempt, its children queue wait, decision, permit and bind."""
     spans = [span for row in rows for span in _spans(row)]
     resource = {"attributes": [_attribute("service.name", service)]}
     scope = {"scope": {"name": "mooring.record"}, "spans": spans}

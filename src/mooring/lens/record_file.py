@@ -1,22 +1,19 @@
 """`--record-file`: the record in SQLite, written by a thread in batches.
 
-The loop of the scheduler only appends to two queues. A transaction is complete or not there, so a
-process that is killed leaves a consistent file. Whatever goes wrong ends recording, with one
-warning; scheduling goes on.
+A transaction is complete or not there, so a process that is killed leaves a consistent file.
 """
 
 from __future__ import annotations
 
 import json
-import logging
 import os
 import sqlite3
-import threading
-from collections import deque
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from mooring.errors import ConfigError, Problem
+from mooring.lens.background import BackgroundWriter
 from mooring.lens.record_entry import RecordEntry, Why, micros
 from mooring.lens.record_schema import (
     INSERT_ATTEMPT,
@@ -26,73 +23,47 @@ from mooring.lens.record_schema import (
     VERSION,
 )
 
-log = logging.getLogger(__name__)
-
 LIMIT: Final = 1 << 30  # bytes, of the file and the one before it
-PERIOD: Final = 1.0  # seconds between two transactions
-MOST_WAITING: Final = 100_000  # entries that are not written yet; more are lost
+MOST_WAITING: Final = 200_000  # attempts and binds that are not written yet; more are lost
 _MOST_REASONS: Final = 10_000  # remembered, not to be written twice
 
 
-class RecordFile:
-    """Fulfils `lens.record.RecordSink`. The file is opened by `start` and closed by `close`."""
+class RecordFile(BackgroundWriter[tuple[RecordEntry, bool]]):
+    """Fulfils `lens.record.RecordSink`. An item is an attempt, or the end of its bind.
+
+    A bind that ended is not written before its attempt.
+    """
+
+    FAULT = "recording to the file has ended; scheduling goes on"
+    FAULTS: ClassVar[tuple[type[Exception], ...]] = (sqlite3.Error, OSError)
 
     def __init__(self, path: Path, *, now: float, version: str, limit: int = LIMIT) -> None:
-        self.lost: int = 0  # entries that were not written
+        super().__init__(str(path), most=MOST_WAITING)
         self._path = path
         self._now = now
         self._version = version
         self._limit = limit
-        self._attempts: deque[RecordEntry] = deque()  # both filled by the loop, emptied here
-        self._binds: deque[RecordEntry] = deque()
         self._reasons: dict[str, int] = {}
         self._run = 0
-        self._ends = threading.Event()
-        self._is_broken = False
         self._database: sqlite3.Connection | None = None
-        self._thread = threading.Thread(target=self._write_all, name="record", daemon=True)
 
     def start(self) -> None:
         """Open the file and begin to write; ConfigError if it is there and is no record."""
         self._refuse_other_files()
-        self._thread.start()
-
-    def close(self) -> None:
-        """Write what is left."""
-        self._ends.set()
-        if self._thread.is_alive():
-            self._thread.join(timeout=10)
+        super().start()
 
     # --- on the loop of the scheduler ----------------------------------------------------------
 
     def decided(self, entry: RecordEntry) -> None:
-        if self._is_broken or len(self._attempts) >= MOST_WAITING:
-            self.lost += 1
-        else:
-            self._attempts.append(entry)
+        self._put((entry, False))
 
     def ended(self, entry: RecordEntry) -> None:
-        if not self._is_broken and len(self._binds) < MOST_WAITING:
-            self._binds.append(entry)
+        self._put((entry, True))
+
+    def _lose(self, items: Sequence[tuple[RecordEntry, bool]]) -> None:
+        self.lost += sum(not has_ended for _, has_ended in items)
 
     # --- in the thread -------------------------------------------------------------------------
-
-    def _write_all(self) -> None:
-        try:
-            self._open()
-            while not self._ends.wait(PERIOD):
-                self._write()
-            self._write()
-        except (sqlite3.Error, OSError) as error:
-            self._is_broken = True
-            self.lost += len(self._attempts)
-            self._attempts.clear()
-            self._binds.clear()
-            text = "recording to the file has ended; scheduling goes on"
-            log.warning(text, extra={"file": str(self._path), "error": str(error)})
-        finally:
-            if self._database is not None:
-                self._database.close()
 
     def _refuse_other_files(self) -> None:
         try:
@@ -118,26 +89,19 @@ class RecordFile:
         self._run = database.execute(insert, (self._now, self._version)).lastrowid or 0
         self._reasons.clear()
 
-    def _write(self) -> None:
-        # In this order: a bind that ended is not written before its attempt.
-        binds = [self._binds.popleft() for _ in range(len(self._binds))]
-        attempts = [self._attempts.popleft() for _ in range(len(self._attempts))]
-        if not attempts and not binds:
-            return
+    def _write(self, items: Sequence[tuple[RecordEntry, bool]]) -> None:
+        if self._size() * 2 > self._limit:
+            self._rotate()
         database = self._database
         assert database is not None
         if len(self._reasons) > _MOST_REASONS:
             self._reasons.clear()
+        attempts = [self._attempt(entry) for entry, has_ended in items if not has_ended]
+        binds = [self._bind(entry) for entry, has_ended in items if has_ended]
         database.execute("BEGIN")
-        try:
-            database.executemany(INSERT_ATTEMPT, [self._attempt(entry) for entry in attempts])
-            database.executemany(INSERT_BIND, [self._bind(entry) for entry in binds])
-            database.execute("COMMIT")
-        except sqlite3.Error:
-            self.lost += len(attempts)
-            raise
-        if self._size() * 2 > self._limit:
-            self._rotate(database)
+        database.executemany(INSERT_ATTEMPT, attempts)
+        database.executemany(INSERT_BIND, binds)
+        database.execute("COMMIT")
 
     def _attempt(self, entry: RecordEntry) -> tuple[Any, ...]:
         return (
@@ -168,7 +132,8 @@ class RecordFile:
     def _bind(self, entry: RecordEntry) -> tuple[Any, ...]:
         took = None if entry.bind_took is None else micros(entry.bind_took)
         reason = None if entry.bind == "ok" else self._reason(entry.why)
-        return self._run, entry.seq, entry.bind, took, reason
+        waited = None if entry.permit_took is None else micros(entry.permit_took)
+        return self._run, entry.seq, entry.bind, took, reason, waited
 
     def _reason(self, why: Why | None) -> int | None:
         if why is None:
@@ -188,8 +153,14 @@ class RecordFile:
             if os.path.exists(name)
         )
 
-    def _rotate(self, database: sqlite3.Connection) -> None:
+    def _shut(self) -> None:
+        if self._database is not None:
+            self._database.close()
+
+    def _rotate(self) -> None:
         """Begin a new file; the old one becomes FILE.1, and the one before it goes."""
+        database = self._database
+        assert database is not None
         is_busy = database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
         if is_busy or self._size() * 2 <= self._limit:
             return  # a reader is at it: after the next batch

@@ -30,7 +30,7 @@ CREATE INDEX IF NOT EXISTS attempts_by_pod ON attempts (namespace, pod);
 CREATE INDEX IF NOT EXISTS attempts_by_time ON attempts (at);
 CREATE TABLE IF NOT EXISTS binds (
   run INTEGER NOT NULL, seq INTEGER NOT NULL, bind TEXT NOT NULL, bind_us REAL, reason INTEGER,
-  PRIMARY KEY (run, seq)
+  permit_us REAL, PRIMARY KEY (run, seq)
 ) WITHOUT ROWID;
 CREATE VIEW IF NOT EXISTS records AS
   SELECT a.run, a.seq, a.at, strftime('%Y-%m-%dT%H:%M:%fZ', a.at, 'unixepoch') AS time, a.uid,
@@ -38,7 +38,7 @@ CREATE VIEW IF NOT EXISTS records AS
     a.evaluated, a.feasible, a.node, a.points, a.runner_up, a.margin,
     coalesce(r.reasons, '{}') AS reasons, coalesce(f.message, r.message, '') AS message,
     coalesce(r.refused_by, '') AS refused_by, a.nominated, a.victims,
-    coalesce(b.bind, '') AS bind, b.bind_us
+    coalesce(b.bind, '') AS bind, b.bind_us, b.permit_us
   FROM attempts a
   LEFT JOIN reasons r ON r.id = a.reason
   LEFT JOIN binds b ON b.run = a.run AND b.seq = a.seq
@@ -46,5 +46,5 @@ CREATE VIEW IF NOT EXISTS records AS
 """
 
 INSERT_ATTEMPT: Final = f"INSERT OR REPLACE INTO attempts VALUES ({', '.join('?' * 22)})"
-INSERT_BIND: Final = "INSERT OR REPLACE INTO binds VALUES (?, ?, ?, ?, ?)"
+INSERT_BIND: Final = "INSERT OR REPLACE INTO binds VALUES (?, ?, ?, ?, ?, ?)"
 INSERT_REASON: Final = "INSERT INTO reasons (message, reasons, refused_by) VALUES (?, ?, ?)"

@@ -122,6 +122,7 @@ class Binder:
         recheck: Recheck,
         on_conflict: OnConflict,
         on_waiting: Callable[[WaitingPod], None],
+        on_permitted: Callable[[Assignment], None],
         extenders: Extenders | None = None,
     ) -> None:
         self._committer = committer
@@ -133,6 +134,7 @@ class Binder:
         self._recheck = recheck
         self._on_conflict = on_conflict
         self._on_waiting = on_waiting
+        self._on_permitted = on_permitted
         self._extenders = extenders
 
     def reserve(self, assignment: Assignment) -> Refusal | None:
@@ -169,6 +171,7 @@ class Binder:
         status = OK
         if held is not None:
             status = await self._wait_on_permit(held)
+            self._on_permitted(assignment)
             if not status.ok:
                 return _refusal(status, announced)
         self._queue.done(pod.uid)

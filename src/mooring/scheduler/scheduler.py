@@ -281,6 +281,7 @@ class Scheduler:
             extenders=self._extenders,
             on_conflict=self._conflict,
             on_waiting=self.held.held_at_permit,
+            on_permitted=self._permitted,
         )
         cycle = self._make_cycle(evaluator, runner, percentage)
         return ProfileRuntime(profile, handle, runner, evaluator, committer, cycle, binder)
@@ -483,6 +484,10 @@ class Scheduler:
             return
         self._activate(state)
         self._spawn(self._bind(runtime, assignment))
+
+    def _permitted(self, assignment: Assignment) -> None:
+        if self.ledger is not None and assignment.entry is not None:
+            self.ledger.permitted(assignment.entry, self.guard.timer() - assignment.started)
 
     def _ended(self, assignment: Assignment, status: Status) -> None:
         if self.ledger is not None and assignment.entry is not None:

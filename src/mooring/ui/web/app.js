@@ -12,6 +12,7 @@ import { podPage } from "./pages/pod.js";
 import { timelinePage } from "./pages/timeline.js";
 import { whatIfPage } from "./pages/whatif.js";
 
+/** @type {Record<string, [string, string, () => Node]>} title, key, page */
 const PAGES = {
   overview: ["Overview", "o", overviewPage],
   nodes: ["Nodes", "n", nodesPage],
@@ -164,8 +165,9 @@ let isGoing = false;
 
 addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
-  const inField = event.target.closest?.("input, textarea, select");
-  if (event.key === "Escape" && inField) event.target.blur();
+  const target = /** @type {HTMLElement} */ (event.target);
+  const inField = target.closest?.("input, textarea, select");
+  if (event.key === "Escape" && inField) target.blur();
   if (inField || help.open) return;
   const wasGoing = isGoing;
   isGoing = event.key === "g";

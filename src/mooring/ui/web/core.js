@@ -2,7 +2,7 @@
 // A signal has a value; an effect runs again, once per tick, when a signal it read has changed.
 // Effects that are made inside another effect, or inside `rooted`, end together with it.
 
-/** @typedef {{run: () => void, sources: Set<Set<Effect>>, inner: Effect[], dead: boolean}} Effect */
+/** @typedef {{run: () => void, sources: Set<Set<Effect>>, inner: Effect[], dead: boolean, cleanup?: () => void}} Effect */
 
 /** @type {Effect | null} */
 let running = null;

@@ -66,6 +66,7 @@ export function clock(text) {
   return Number.isNaN(then.getTime()) ? "–" : then.toLocaleTimeString("en-GB", { hour12: false });
 }
 
+/** @param {string} text @param {"short" | "medium"} timeStyle */
 export function dateTime(text, timeStyle = "short") {
   const then = new Date(text);
   if (Number.isNaN(then.getTime()) || then.getTime() <= 0) return "–";

@@ -21,7 +21,7 @@ function narrowest(columns) {
  * columns: [{title, width, cell(row), sort(row)?, numeric?, down?}]; `down`: the most comes first; rows: a function that reads signals.
  * opened(row) is called by Enter or a click; `most` is the number of visible rows.
  */
-export function grid({ label, columns, rows, opened, most = 16, empty = "Nothing here.", sorted = null }) {
+export function grid({ label, columns, rows, opened = null, most = 16, empty = "Nothing here.", sorted = null }) {
   const id = `grid-${++grids}`;
   const order = signal(sorted); // {column, down}
   let shown = [];

@@ -59,6 +59,7 @@ export class LensMap extends HTMLElement {
     this.cursor = -1; // place in `order`
     this.zoom = 0; // pixels of a cell; 0: what fits
     this.model = null;
+    /** @type {(row: number) => string} */
     this.describe = () => "";
     this.onopen = null;
     this.onlook = null;

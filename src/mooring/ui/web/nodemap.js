@@ -4,7 +4,7 @@ import { amounts, compareNames, count, percent, plural } from "./format.js";
 import { MOST_CATEGORIES, category, fitsColor, isDark, noneColor, overColor, pixel, ramp, rampColor, rampStep } from "./colors.js";
 import { cluster, onRows, resource } from "./store.js";
 import { swatch } from "./chart.js";
-import "./heatmap.js";
+import { LensMap } from "./heatmap.js";
 
 export const PODS = "pods";
 export const ZONE = "topology.kubernetes.io/zone";
@@ -17,7 +17,7 @@ export function nodeTitle(state, row) {
 /** What the map can be grouped by: the zone first. */
 export function groupings(state) {
   const keys = state.nodes.labels.map((one) => one.key).filter((key) => key !== "kubernetes.io/hostname");
-  keys.sort((one, other) => (other === ZONE) - (one === ZONE) || compareNames(one, other));
+  keys.sort((one, other) => Number(other === ZONE) - Number(one === ZONE) || compareNames(one, other));
   return keys;
 }
 
@@ -35,7 +35,7 @@ export function groupsBy(state, key) {
     groups.get(code).push(row);
   }
   const found = [...groups].map(([code, rows]) => ({ title: code < 0 ? "without" : column.values[code] || "empty", rows, absent: code < 0 }));
-  return found.sort((one, other) => Boolean(one.absent) - Boolean(other.absent) || compareNames(one.title, other.title));
+  return found.sort((one, other) => Number(one.absent) - Number(other.absent) || compareNames(one.title, other.title));
 }
 
 /** Bits for each node: 1 cordoned, 2 not ready. */
@@ -99,7 +99,8 @@ export function verdictOf(state, matrix) {
   if (matrix.said) for (const one of matrix.said.nodes) total[codeOf[one]] += 1;
   else total[0] = matrix.nodes.length;
   const byCount = reasons.map((_, at) => at + 1).sort((one, other) => total[other] - total[one]);
-  const place = new Map([[0, 0], ...byCount.map((code, at) => [code, Math.min(at + 1, most + 1)])]);
+  const place = new Map([[0, 0]]);
+  byCount.forEach((code, at) => place.set(code, Math.min(at + 1, most + 1)));
   const names = ["fits", ...byCount.slice(0, most).map((code) => reasons[code - 1])];
   const counts = [total[0], ...byCount.slice(0, most).map((code) => total[code])];
   if (byCount.length > most) {
@@ -127,7 +128,7 @@ export function describeNode(state, row, text) {
  * change. Changes of the cluster repaint the cells they concern.
  */
 export function nodeMap({ label, choice, opened, looked }) {
-  const map = document.createElement("lens-map");
+  const map = new LensMap();
   map.setAttribute("aria-label", label);
   let paint = null;
   map.onopen = opened;

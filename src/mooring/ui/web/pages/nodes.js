@@ -152,8 +152,8 @@ function nodeDetails(node) {
     grid({
       label: "Pods of the node",
       columns: [
-        { title: "pod", width: "minmax(7rem, 2fr)", cell: (pod) => podName(`${pod.namespace}/${pod.name}`), sort: (pod) => `${pod.namespace}/${pod.name}` },
-        { title: "asks for", width: "minmax(7rem, 2fr)", cell: (pod) => requestText(pod.requests), sort: (pod) => requestText(pod.requests) },
+        { title: "pod", width: "minmax(7rem, 1.6fr)", cell: (pod) => podName(`${pod.namespace}/${pod.name}`), sort: (pod) => `${pod.namespace}/${pod.name}` },
+        { title: "asks for", width: "minmax(9.5rem, 2fr)", cell: (pod) => requestText(pod.requests), sort: (pod) => requestText(pod.requests) },
         { title: "priority", width: "4.5rem", numeric: true, cell: (pod) => count(pod.priority), sort: (pod) => pod.priority },
       ],
       rows: () => node.pods,

@@ -78,6 +78,7 @@ function queueNow() {
   const now = counts.value.queue;
   const total = sum(Object.values(now));
   if (!total) return h("p", { class: "empty" }, "No pod waits.");
+  /** @type {[number, string][]} */
   const shares = PLACES.map(([key], at) => [now[key] / total, PLACE_COLORS[at]]);
   return [
     h("div", { class: "stack", "aria-hidden": "true" }, shares.map(([share, color]) => share > 0 && h("span", { style: { width: `${share * 100}%`, background: color } }))),

@@ -10,9 +10,11 @@ import { grid } from "../grid.js";
 import { cluster, counts, seesAll } from "../store.js";
 import { changesTable } from "./whatif.js";
 
-/** Something that is being loaded: {data, error}; no longer once the page is left. */
+/** @typedef {{data?: any, error?: any}} Loaded */
+
+/** Something that is being loaded; no longer once the page is left. */
 function loading(path) {
-  const found = signal({});
+  const found = signal(/** @type {Loaded} */ ({}));
   const abort = new AbortController();
   onEnd(() => abort.abort());
   get(path, abort.signal).then((data) => (found.value = { data }), (error) => (found.value = { error }));
@@ -120,7 +122,7 @@ function groupsTable(found) {
 // --- remedies -------------------------------------------------------------------------------------
 
 function remediesSection(key, known, isPast) {
-  const found = known.remedies ? signal({ data: known }) : loading(podPath(key, "?depth=remedies"));
+  const found = known.remedies ? signal(/** @type {Loaded} */ ({ data: known })) : loading(podPath(key, "?depth=remedies"));
   const tried = signal({});
   return section("What would make it fit", () => {
     const { data, error } = found.value;
@@ -219,7 +221,7 @@ function preemption(found) {
 
 function matrixSection(key, more) {
   const wanted = signal(route.peek().query.has("matrix"));
-  const found = signal({});
+  const found = signal(/** @type {Loaded} */ ({}));
   effect(() => {
     if (!wanted.value || found.peek().data) return;
     get(podPath(key, `?depth=matrix${more}`)).then((data) => (found.value = { data }), (error) => (found.value = { error }));

@@ -31,8 +31,8 @@ export function queuePage() {
         columns: [
           { title: "pod", width: "minmax(10rem, 2.4fr)", cell: (pod) => h("bdi", null, `${pod.namespace}/${pod.name}`), sort: (pod) => `${pod.namespace}/${pod.name}` },
           { title: "place", width: "minmax(6rem, 0.9fr)", cell: (pod) => pod.place, sort: (pod) => pod.place },
-          { title: "asks for", width: "minmax(8rem, 1.5fr)", cell: (pod) => pod.shape, sort: (pod) => pod.shape },
-          { title: "refused by", width: "minmax(9rem, 2fr)", cell: (pod) => pod.plugins.join(", ") || pod.message || "", sort: (pod) => pod.plugins.join() },
+          { title: "asks for", width: "minmax(9.5rem, 1.8fr)", cell: (pod) => pod.shape, sort: (pod) => pod.shape },
+          { title: "refused by", width: "minmax(8.5rem, 1.8fr)", cell: (pod) => pod.plugins.join(", ") || pod.message || "", sort: (pod) => pod.plugins.join() },
           { title: "waits for", width: "6.5rem", numeric: true, cell: (pod) => since(pod.since, seconds(queue.peek().at)), sort: (pod) => -(seconds(pod.since) || Infinity) },
           { title: "attempts", width: "5.5rem", numeric: true, cell: (pod) => count(pod.attempts), sort: (pod) => pod.attempts },
           { title: "next try", width: "6.5rem", numeric: true, cell: (pod) => nextTry(pod), sort: (pod) => seconds(pod.nextTry) || Infinity },

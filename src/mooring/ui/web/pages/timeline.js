@@ -15,7 +15,7 @@ const OUTCOMES = [
   ["error", "#b0156f"],
 ];
 const COLUMNS = 60;
-const EXPORTED = ["seq", "at", "namespace", "pod", "profile", "attempt", "way", "outcome", "tookUs", "evaluated", "feasible", "node", "points", "runnerUp", "margin", "message", "refusedBy", "nominated", "victims", "bind", "bindUs"];
+const EXPORTED = ["seq", "at", "namespace", "pod", "profile", "attempt", "way", "outcome", "tookUs", "evaluated", "feasible", "node", "points", "runnerUp", "margin", "message", "refusedBy", "nominated", "victims", "bind", "bindUs", "permitUs"];
 
 export function timelinePage() {
   const brush = signal(null);

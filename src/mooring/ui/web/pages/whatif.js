@@ -10,7 +10,7 @@ import { nodeMap, nodeTitle, ZONE } from "../nodemap.js";
 
 /** A question and its answer: {running, answer, error}. */
 function asking(path, asked) {
-  const state = signal({});
+  const state = signal(/** @type {{running?: boolean, answer?: any, error?: any}} */ ({}));
   let abort = null;
   return {
     state,
@@ -110,7 +110,7 @@ function changesMap(answer) {
   };
   for (const one of [...answer.moved, ...answer.placed]) note(one.to, 1);
   for (const one of [...answer.moved, ...answer.pending]) note(one.from, 2);
-  const total = names.map((_, at) => of.reduce((sum, one) => sum + (one === at), 0));
+  const total = names.map((_, at) => of.reduce((sum, one) => sum + Number(one === at), 0));
   const order = ["no change", "pods go", "pods come", "pods come and go"];
   const place = order.map((name) => names.indexOf(name));
   const verdict = { names: order, counts: place.map((at) => total[at]), of: of.map((one) => place.indexOf(one)), isNeutral: true };
@@ -144,7 +144,7 @@ export function changesTable(answer, without = "") {
       { title: "pod", width: "minmax(10rem, 2fr)", cell: (row) => h("bdi", null, row.pod), sort: (row) => row.pod },
       { title: "what", width: "8rem", cell: (row) => row.what, sort: (row) => row.what },
       { title: "from", width: "minmax(7rem, 1fr)", cell: (row) => (row.from ? nodeName(row.from) : "–"), sort: (row) => row.from },
-      { title: "to", width: "minmax(7rem, 1fr)", cell: (row) => (row.to ? h("bdi", null, row.to) : "–"), sort: (row) => row.to },
+      { title: "to", width: "minmax(7rem, 1fr)", cell: (row) => (row.to ? nodeName(row.to) : "–"), sort: (row) => row.to },
       { title: "why", width: "minmax(8rem, 2fr)", cell: (row) => row.why, sort: (row) => row.why },
     ],
     rows: () => rows,
