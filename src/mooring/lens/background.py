@@ -91,7 +91,11 @@ class BackgroundWriter(ABC, Generic[T]):
         log.warning(self.FAULT, extra={"to": self._to, "error": error})
 
     def _lose(self, items: Sequence[T]) -> None:
-        self.lost += len(items)
+        self.lost += self._count(items)
+
+    def _count(self, items: Sequence[T]) -> int:
+        """How many are lost with them."""
+        return len(items)
 
     def _open(self) -> None:
         """Before the first write."""

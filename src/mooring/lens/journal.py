@@ -13,7 +13,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import msgspec
 from msgspec import Raw, structs
@@ -149,7 +149,7 @@ class JournalTap:
 class DecisionJournal(BackgroundWriter[JournalChange]):
     """Fulfils `lens.record.RecordSink`: writes a folder of files."""
 
-    FAULT = "the journal has ended; scheduling goes on"
+    FAULT: ClassVar[str] = "the journal has ended; scheduling goes on"
 
     def __init__(self, folder: Path, scheduler: Scheduler, config: Any = None) -> None:
         super().__init__(str(folder), most=_MOST_WAITING, patience=30.0)

@@ -10,7 +10,7 @@ import os
 import urllib.parse
 import urllib.request
 from collections.abc import Sequence
-from typing import Final
+from typing import ClassVar, Final
 
 import msgspec
 
@@ -32,7 +32,7 @@ class OtlpPush(BackgroundWriter[RecordEntry]):
     `share`, 0 to 1, of all attempts is sent; `run` tells apart what several processes send.
     """
 
-    FAULT = "traces can't be sent; scheduling goes on"
+    FAULT: ClassVar[str] = "traces can't be sent; scheduling goes on"
 
     def __init__(self, url: str, *, share: float, run: int) -> None:
         self._url = _traces_url(url)

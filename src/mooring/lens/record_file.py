@@ -34,7 +34,7 @@ class RecordFile(BackgroundWriter[tuple[RecordEntry, bool]]):
     A bind that ended is not written before its attempt.
     """
 
-    FAULT = "recording to the file has ended; scheduling goes on"
+    FAULT: ClassVar[str] = "recording to the file has ended; scheduling goes on"
     FAULTS: ClassVar[tuple[type[Exception], ...]] = (sqlite3.Error, OSError)
 
     def __init__(self, path: Path, *, now: float, version: str, limit: int = LIMIT) -> None:
@@ -60,8 +60,8 @@ class RecordFile(BackgroundWriter[tuple[RecordEntry, bool]]):
     def ended(self, entry: RecordEntry) -> None:
         self._put((entry, True))
 
-    def _lose(self, items: Sequence[tuple[RecordEntry, bool]]) -> None:
-        self.lost += sum(not has_ended for _, has_ended in items)
+    def _count(self, items: Sequence[tuple[RecordEntry, bool]]) -> int:
+        return sum(not has_ended for _, has_ended in items)
 
     # --- in the thread -------------------------------------------------------------------------
 
