@@ -82,6 +82,8 @@ class NodeTable:
 
     def add_all(self, nodes: Sequence[core.Node]) -> None:
         """Add nodes with names that are not known yet."""
+        if not nodes:
+            return  # the structure stays as it is
         first = len(self.names)
         for column in self._columns():
             column.append_zeros(len(nodes))
