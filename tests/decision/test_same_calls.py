@@ -14,7 +14,7 @@ import pytest
 
 import mooring.framework as fw
 from mooring.cluster.embedded import EmbeddedCluster, run_scheduler
-from mooring.scheduler.scheduler import Attempt
+from mooring.scheduler.attempts import Attempt
 from mooring.simulator import Simulation
 from mooring.testing import node, pod
 from mooring.testing.builders import ZONE

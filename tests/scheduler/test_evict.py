@@ -254,7 +254,7 @@ def test_tries_again_when_a_mark_fails(
         if len(attempts) == 3:
             server.refused.clear()
 
-    monkeypatch.setattr(sim.scheduler, "_on_attempt", watch)
+    monkeypatch.setattr(sim.scheduler._attempts, "_on_attempt", watch)
     sim.schedule(VIP)
     assert server.asked == ["mark v1", "mark v1", "mark v1", "delete v1"]
     assert sim.node_of("vip") == "a"

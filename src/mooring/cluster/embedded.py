@@ -46,8 +46,9 @@ from mooring.lens.record import DecisionRecord
 from mooring.lens.worker import LensWorker
 from mooring.observe.metrics import Metrics
 from mooring.runtime.clock import SystemClock
+from mooring.scheduler.attempts import Attempt
 from mooring.scheduler.connected import ConnectedScheduler
-from mooring.scheduler.scheduler import Attempt, Scheduler
+from mooring.scheduler.scheduler import Scheduler
 
 if TYPE_CHECKING:
     from mooring.cluster.apiserver.http import HttpServer

@@ -1,7 +1,7 @@
 """Log lines as Kubernetes components write them: klog's text, or one JSON object per line.
 
-    I1115 22:04:05.123456    1234 scheduler.py:331] "Successfully bound pod to node" pod="default/a"
-    {"ts":1794780245123.456,"caller":"scheduler.py:331","msg":"Successfully bound…","v":2,"pod":…}
+    I1115 22:04:05.123456    1234 attempts.py:256] "Successfully bound pod to node" pod="default/a"
+    {"ts":1794780245123.456,"caller":"attempts.py:256","msg":"Successfully bound…","v":2,"pod":…}
 
 Code logs with the standard library: a constant message, and fields in `extra`. `--v` sets how much
 is shown. ERROR and WARNING are always shown; an INFO line counts as v2, a DEBUG line as v4 and a

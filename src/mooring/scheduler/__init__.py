@@ -5,8 +5,9 @@ Events. This room connects the others and owns the words *attempt*, *cycle*, *de
 *diagnosis* and *binding*.
 """
 
+from mooring.scheduler.attempts import Attempt
 from mooring.scheduler.cycle import Decision
 from mooring.scheduler.diagnosis import Diagnosis
-from mooring.scheduler.scheduler import Attempt, Scheduler
+from mooring.scheduler.scheduler import Scheduler
 
 __all__ = ["Attempt", "Decision", "Diagnosis", "Scheduler"]

@@ -20,9 +20,10 @@ from mooring.framework.handle import Clock
 from mooring.framework.plugin import Base
 from mooring.observe.metrics import Metrics
 from mooring.runtime.recorder import EventRecorder
+from mooring.scheduler.attempts import Attempt
 from mooring.scheduler.cluster import CONGESTED, SchedulerWriter
 from mooring.scheduler.conflicts import Conflict
-from mooring.scheduler.scheduler import MAX_IN_UNSCHEDULABLE, Attempt, Scheduler
+from mooring.scheduler.scheduler import MAX_IN_UNSCHEDULABLE, Scheduler
 from mooring.scheduler.watching import add_informers, kinds_to_watch
 
 log = logging.getLogger(__name__)

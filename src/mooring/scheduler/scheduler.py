@@ -1,4 +1,4 @@
-"""Wiring, start and stop, and the loop: pop, decide, assume, hand over to binding.
+"""Wiring, start and stop, and the loop, which makes one attempt after the other (`attempts.py`).
 
 One thread owns all state and decides. The loop never waits for bindings, status patches or Events;
 they run as tasks of one group that ends with the scheduler.
@@ -10,48 +10,42 @@ import asyncio
 import logging
 import math
 import random
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Coroutine, Iterable, Mapping
 from functools import partial
 from typing import Any, Final
-
-import msgspec
 
 from mooring import config as cfg
 from mooring.cache.cache import Cache
 from mooring.cache.pods import Pod
 from mooring.decision.evaluator import PodEvaluator
 from mooring.decision.plugins import DecisionPlugins
-from mooring.errors import ConfigError, InternalError, PluginOverrun, Problem
+from mooring.errors import ConfigError, InternalError, Problem
 from mooring.extender.calling.chain import Extenders
 from mooring.framework import plugin as contract
 from mooring.framework.handle import Client, Clock, Recorder
-from mooring.framework.results import QueuedPod
-from mooring.framework.state import CycleState
 from mooring.framework.status import OK, Status
 from mooring.observe.metrics import Metrics
-from mooring.observe.texts import named
 from mooring.queue.options import QueueOptions
 from mooring.queue.queue import SchedulingQueue
 from mooring.runtime.commit import Committer
 from mooring.runtime.guard import DEFAULT_BUDGET, STALL_LIMIT, Guard
 from mooring.runtime.handle import ProfileHandle
-from mooring.runtime.plugin_caller import interrupted
 from mooring.runtime.profile import Profile, ProfilePlan, plan_profiles
 from mooring.runtime.registry import Registry
 from mooring.runtime.runner import Runner
 from mooring.runtime.sorting import GuardedSort
 from mooring.runtime.waiting import WaitingPods
 from mooring.scheduler import score_log
-from mooring.scheduler.binding import BOUND_BY, Assignment, Binder, BindingPlugins, Refusal
+from mooring.scheduler.attempts import Attempt, Attempts, OnAttempt
+from mooring.scheduler.binding import Binder, BindingPlugins
 from mooring.scheduler.cluster import CONGESTED
 from mooring.scheduler.conflicts import Conflict
-from mooring.scheduler.counting import AttemptCounts
-from mooring.scheduler.cycle import Cycle, Decision, Rotation
+from mooring.scheduler.cycle import Cycle, Rotation
 from mooring.scheduler.doublecheck import DoubleCheck
 from mooring.scheduler.evict import Evictor
 from mooring.scheduler.extender_binds import ExtenderBinds, NodeOf
 from mooring.scheduler.failure import FailureHandler
-from mooring.scheduler.handlers import ASSIGNED_POD_DELETED, Handlers
+from mooring.scheduler.handlers import Handlers
 from mooring.scheduler.held import HeldPods
 from mooring.scheduler.ledger import AttemptLedger
 from mooring.scheduler.overruns import Overruns, Policy
@@ -69,18 +63,6 @@ _CHECK_BINDS_EVERY: Final = 5.0
 _TURN: Final = 8  # decisions until others on the loop get a turn
 _LONGEST_TURN: Final = 0.005  # seconds, and one decision
 _REST: Final = 0.1  # seconds for others on the loop after a decision that took too long
-_PLUGIN_TIMES_SAMPLED: Final = 0.1  # share of attempts whose plugin calls are timed one by one
-
-
-class Attempt(msgspec.Struct, frozen=True):
-    """One attempt to schedule one pod, for observers."""
-
-    pod: Pod
-    number: int  # 1 for the pod's first
-    decision: Decision
-
-
-OnAttempt = Callable[[Attempt], None]
 
 
 class Scheduler:
@@ -92,8 +74,6 @@ class Scheduler:
     that share of the decisions by class is evaluated again in full and compared. `feature_gates`
     are those to enable. A `ledger`, which may be set before the first attempt, is told of each.
     """
-
-    ledger: AttemptLedger | None = None
 
     def __init__(
         self,
@@ -117,32 +97,35 @@ class Scheduler:
         self.config = config
         self.metrics: Metrics = metrics or Metrics()
         self.metrics.before_scrape(self._measure)
-        self._counts = AttemptCounts(self.metrics)
         self.cache: Cache = Cache()
         self.waiting: WaitingPods = WaitingPods()
         self.guard: Guard = Guard(self.metrics, budget=plugin_budget)
         self._at_work = BindingPlugins()
         self._client = client
-        self._recorder = recorder
         self._clock = clock
         self._random = rng or random.Random()
-        self._on_attempt = self._logging_scores(on_attempt) if score_log.is_on() else on_attempt
+        if score_log.is_on():
+            on_attempt = self._logging_scores(on_attempt)
         self._extenders = extenders or None
         self._extender_binds: ExtenderBinds | None = None
         if self._extenders is not None and node_of is not None:
-            self._extender_binds = ExtenderBinds(self.cache, clock, node_of, self._refuse_bound)
+            self._extender_binds = ExtenderBinds(
+                self.cache,
+                clock,
+                node_of,
+                lambda assignment, status: self._attempts.refuse_bound(assignment, status),
+            )
         check = None
         if check_share:
             # With its own random numbers: a check must not change decisions.
             check = DoubleCheck(check_share, random.Random(), self.metrics)
-        # With 30 attributes or more, CPython 3.11 would need longer for each use of one.
         self._make_cycle = partial(
             Cycle,
             rotation=Rotation(),
             extenders=self._extenders,
             rng=self._random,
             check=check,
-            is_observed=self._on_attempt is not None,
+            is_observed=on_attempt is not None,
         )
         if config.extenders and extenders is None:
             # Without its extenders, the scheduler would decide wrongly.
@@ -193,7 +176,7 @@ class Scheduler:
         )
         for name, profile in profiles.items():
             self.runtimes[name] = self._make_runtime(profile, handles[name])
-        self._failures = FailureHandler(
+        failures = FailureHandler(
             cache=self.cache,
             queue=self.queue,
             handlers=self.handlers,
@@ -219,8 +202,27 @@ class Scheduler:
             recorder=recorder,
             metrics=self.metrics,
             runtimes=self.runtimes,
-            fail=self._fail_trial,
+            fail=lambda runtime, queued, status: self._attempts.fail_trial(runtime, queued, status),
             without=self._without_plugins,
+        )
+        self._attempts = Attempts(
+            self.runtimes,
+            cache=self.cache,
+            queue=self.queue,
+            handlers=self.handlers,
+            guard=self.guard,
+            overruns=self.overruns,
+            evictor=self._evictor,
+            failures=failures,
+            extender_binds=self._extender_binds,
+            waits_for_extenders=self._extenders is not None,
+            recorder=recorder,
+            clock=clock,
+            rng=self._random,
+            metrics=self.metrics,
+            on_attempt=on_attempt,
+            spawn=self._spawn,
+            is_ending=lambda: self._tasks is None or self._tasks.are_ending,
         )
 
     # --- wiring --------------------------------------------------------------------------------
@@ -281,7 +283,7 @@ class Scheduler:
             extenders=self._extenders,
             on_conflict=self._conflict,
             on_waiting=self.held.held_at_permit,
-            on_permitted=self._permitted,
+            on_permitted=lambda assignment: self._attempts.permitted(assignment),
         )
         cycle = self._make_cycle(evaluator, runner, percentage)
         return ProfileRuntime(profile, handle, runner, evaluator, committer, cycle, binder)
@@ -345,15 +347,23 @@ class Scheduler:
         return self._clock.now()
 
     @property
+    def ledger(self) -> AttemptLedger | None:
+        return self._attempts.ledger
+
+    @ledger.setter
+    def ledger(self, ledger: AttemptLedger | None) -> None:
+        self._attempts.ledger = ledger
+
+    @property
     def holds(self) -> frozenset[str]:
         """Why no pod is decided at the moment; empty while scheduling."""
         return frozenset(self._holds)
 
     async def _loop(self) -> None:
-        loop = asyncio.get_running_loop()
+        loop, schedule_one = asyncio.get_running_loop(), self._attempts.schedule_one
         decided, until = 0, loop.time() + _LONGEST_TURN
         while not self._stopping:
-            if not self._holds and await self.schedule_one():
+            if not self._holds and await schedule_one():
                 decided += 1
                 # A preemption takes as long as a hundred decisions, and its evictions should start.
                 late = loop.time() - until
@@ -400,118 +410,7 @@ class Scheduler:
             raise InternalError("scheduling needs a running scheduler: await run()")
         self._tasks.submit(work)
 
-    # --- one attempt ---------------------------------------------------------------------------
-
-    async def schedule_one(self) -> bool:
-        """Schedule the next pod; False if no pod is ready."""
-        queued = self.queue.pop()
-        if queued is None:
-            return False
-        pod = queued.pod
-        runtime = self.runtimes.get(pod.scheduler_name)
-        if runtime is None:
-            log.error("no profile for the pod's scheduler", extra={"pod": pod.key})
-            self.queue.done(pod.uid)
-        elif pod.is_terminating:
-            note = f"skip schedule deleting pod: {pod.key}"
-            self._recorder.event(pod, "Warning", "FailedScheduling", "Scheduling", note)
-            self.queue.done(pod.uid)
-        elif self.cache.is_assumed(pod.uid):
-            self.queue.done(pod.uid)
-        elif self._extenders is None:
-            await self._attempt(runtime, queued)  # in one go: there is nothing to wait for
-        else:
-            with self.handlers.held():
-                await self._attempt(runtime, queued)
-        return True
-
-    async def _attempt(self, runtime: ProfileRuntime, queued: QueuedPod) -> None:
-        guard, overruns = self.guard, self.overruns
-        limit = guard.decision_limit
-        if overruns.is_active:
-            admission = overruns.admit(runtime, queued)
-            if admission is None:
-                return
-            runtime, limit = admission.runtime, admission.limit
-        started = guard.timer()
-        guard.record_plugins = self._random.random() < _PLUGIN_TIMES_SAMPLED
-        guard.limit = limit
-        guard.overrun = None
-        state = CycleState()
-        try:
-            decision = await runtime.cycle.decide(state, queued.pod, self.cache.nodes)
-        except Exception as error:
-            decision = Decision(_broken("deciding", queued.pod, error), nominate="")
-        took = guard.timer() - started
-        self._counts.decided.observe(took)
-        is_void = False
-        if guard.overrun is not None or limit != guard.decision_limit:
-            is_void = overruns.attempted(runtime, queued, decision.status, took)
-        guard.limit = guard.budget
-        if is_void:
-            return
-        if self._on_attempt is not None:
-            self._on_attempt(Attempt(queued.pod, queued.attempts, decision))
-        if not decision.status.ok:
-            decision = self._without_loops(queued.pod, decision)
-            if self.ledger is not None:
-                self.ledger.decided(queued, decision, runtime.cycle.latest, took)
-            # First, so that events from now on find the pod gated.
-            self._make_room(queued.pod, decision)
-            self._fail(runtime, queued, started, decision.status, decision)
-            return
-        entry = None
-        if self.ledger is not None:
-            entry = self.ledger.decided(queued, decision, runtime.cycle.latest, took)
-        node_name = decision.node_name
-        pod = self.cache.assume(queued.pod, node_name)
-        self.queue.nominator.delete(queued.pod)
-        assignment = Assignment(
-            queued,
-            pod,
-            node_name,
-            state,
-            started,
-            touched=self.cache.last_touch(node_name),
-            evaluated=decision.evaluated,
-            feasible=decision.found,
-            entry=entry,
-        )
-        refusal = self._reserve(runtime, assignment)
-        if refusal is not None:
-            self._ended(assignment, refusal.status)
-            self._fail(runtime, queued, started, refusal.status, refusal)
-            return
-        self._activate(state)
-        self._spawn(self._bind(runtime, assignment))
-
-    def _permitted(self, assignment: Assignment) -> None:
-        if self.ledger is not None and assignment.entry is not None:
-            self.ledger.permitted(assignment.entry, self.guard.timer() - assignment.started)
-
-    def _ended(self, assignment: Assignment, status: Status) -> None:
-        if self.ledger is not None and assignment.entry is not None:
-            self.ledger.ended(assignment.entry, status, self.guard.timer() - assignment.started)
-
-    def _make_room(self, pod: Pod, decision: Decision) -> None:
-        after = decision.after
-        if after is None:
-            return
-        self.metrics.preemption_attempts.labels().add()
-        if after.victims and after.nominate:
-            self._evictor.evict(pod, after.nominate, after.victims, after.status.plugin)
-
-    def _without_loops(self, pod: Pod, decision: Decision) -> Decision:
-        """The decision without its preemption, if earlier ones of the pod did not help."""
-        after = decision.after
-        if after is None or not after.victims:
-            return decision
-        pause = self._evictor.pause(pod)
-        if not pause:
-            return decision
-        note = f"preemption is put off for {pause:.0f}s: others took the room that was made before"
-        self._recorder.event(pod, "Warning", "PreemptionPutOff", "Preempting", note)
-        return msgspec.structs.replace(decision, after=None, nominate="")
+    # --- metrics -------------------------------------------------------------------------------
 
     def _measure(self) -> None:
         sizes = self.metrics.cache_size
@@ -523,112 +422,3 @@ class Scheduler:
         # Conflicts from before this process led are not counted; a pause under load is no absence.
         if self._holds <= {CONGESTED}:
             self.metrics.conflicts.labels(kind.value).add()
-
-    def _reserve(self, runtime: ProfileRuntime, assignment: Assignment) -> Refusal | None:
-        try:
-            return runtime.binder.reserve(assignment)
-        except Exception as error:
-            runtime.binder.undo(assignment)
-            return Refusal(_broken("reserving", assignment.pod, error))
-
-    async def _bind(self, runtime: ProfileRuntime, assignment: Assignment) -> None:
-        self._counts.binding.add(+1)
-        try:
-            refusal = await runtime.binder.bind(assignment)
-        except asyncio.CancelledError as error:
-            if self._tasks is None or self._tasks.are_ending:
-                raise  # the scheduler itself is cancelled
-            refusal = Refusal(Status.error(interrupted(error)))
-        except Exception as error:
-            refusal = Refusal(_broken("binding", assignment.pod, error))
-        finally:
-            self._counts.binding.add(-1)
-        if refusal is not None:
-            self._binding_failed(runtime, assignment, refusal)
-            return
-        self._bound(runtime, assignment)
-        if self._extender_binds is not None and BOUND_BY in assignment.state:
-            self._extender_binds.add(assignment, assignment.state[BOUND_BY])
-        await runtime.committer.post_bind(assignment.state, assignment.pod, assignment.node_name)
-        self._activate(assignment.state)
-
-    def _bound(self, runtime: ProfileRuntime, assignment: Assignment) -> None:
-        queued, pod = assignment.queued, assignment.pod
-        self._evictor.forget(pod.uid)
-        if self.overruns.is_active:
-            self.overruns.forget(pod.uid)
-        took = self._count(runtime, assignment.started, "scheduled")
-        if assignment.entry is not None and self.ledger is not None:
-            self.ledger.ended(assignment.entry, OK, took)
-        self._counts.bound(queued, self._clock.now())
-        node = assignment.node_name
-        if log.isEnabledFor(logging.INFO):
-            counted = {"evaluatedNodes": assignment.evaluated, "feasibleNodes": assignment.feasible}
-            extra = {"pod": pod.key, "node": node, **counted}
-            log.info("Successfully bound pod to node", extra=extra)
-        note = f"Successfully assigned {pod.key} to {node}"
-        self._recorder.event(pod, "Normal", "Scheduled", "Binding", note)
-
-    def _refuse_bound(self, assignment: Assignment, status: Status) -> None:
-        runtime = self.runtimes[assignment.pod.scheduler_name]
-        self._binding_failed(runtime, assignment, Refusal(status))
-
-    def _binding_failed(
-        self, runtime: ProfileRuntime, assignment: Assignment, refusal: Refusal
-    ) -> None:
-        runtime.binder.undo(assignment)
-        queued, status = assignment.queued, refusal.status
-        self._ended(assignment, status)
-        freed = assignment.pod
-        if status.rejected:
-            # After the pod is back in the queue, so that its own departure does not wake it.
-            self._fail(runtime, queued, assignment.started, status, refusal)
-            self.queue.move_all(
-                ASSIGNED_POD_DELETED, freed, None, lambda other: other.uid != freed.uid
-            )
-        else:
-            self.queue.move_all(ASSIGNED_POD_DELETED, freed, None)
-            self._fail(runtime, queued, assignment.started, status, refusal)
-
-    def _fail(
-        self,
-        runtime: ProfileRuntime,
-        queued: QueuedPod,
-        started: float,
-        status: Status,
-        why: Decision | Refusal,
-    ) -> None:
-        self._count(runtime, started, "unschedulable" if status.rejected else "error")
-        penalty = 0.0
-        if isinstance(status.cause, PluginOverrun):
-            penalty = self.overruns.penalty(queued.pod)
-        handle, found = self._failures.handle, why.diagnosis
-        if isinstance(why, Decision):
-            handle(queued, status, found, why.nominate, penalty=penalty)
-        else:
-            told, is_moot = why.announced, why.is_moot
-            handle(queued, status, found, "", told, is_moot=is_moot, penalty=penalty)
-
-    def _fail_trial(self, runtime: ProfileRuntime, queued: QueuedPod, status: Status) -> None:
-        decision = Decision(status, nominate="")
-        if self.ledger is not None:
-            self.ledger.decided(queued, decision, None, 0.0)
-        self._fail(runtime, queued, self.guard.timer(), status, decision)
-
-    def _count(self, runtime: ProfileRuntime, started: float, result: str) -> float:
-        """Count an attempt that has ended; how many seconds it took."""
-        took = self.guard.timer() - started
-        self._counts.ended(runtime.profile.scheduler_name, result, took)
-        return took
-
-    def _activate(self, state: CycleState) -> None:
-        if state.pods_to_activate:
-            keys = list(state.pods_to_activate)
-            state.pods_to_activate.clear()
-            self.queue.activate(keys)
-
-
-def _broken(what: str, pod: Pod, error: Exception) -> Status:
-    """The status after an exception outside of plugin code, so that the pod is not lost."""
-    log.exception("%s broke", what, extra={"pod": pod.key})
-    return Status.error(named(error), cause=error)

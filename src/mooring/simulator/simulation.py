@@ -20,7 +20,8 @@ from mooring.framework.plugin import Base
 from mooring.lens.reading import read_snapshot
 from mooring.lens.snapshot import Snapshot
 from mooring.runtime.guard import DEFAULT_BUDGET
-from mooring.scheduler.scheduler import Attempt, Scheduler
+from mooring.scheduler.attempts import Attempt
+from mooring.scheduler.scheduler import Scheduler
 from mooring.simulator.clock import VirtualClock, VirtualLoop
 from mooring.simulator.cluster import LocalCluster, RecordedEvent
 

@@ -18,7 +18,8 @@ from rich.text import Text
 
 from mooring.api.wellknown import ZONE
 from mooring.cli.demo import plugin
-from mooring.scheduler.scheduler import Attempt, Scheduler
+from mooring.scheduler.attempts import Attempt
+from mooring.scheduler.scheduler import Scheduler
 
 _REFRESH: Final = 0.1  # seconds
 _DECISIONS: Final = 6  # shown at a time
