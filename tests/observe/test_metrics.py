@@ -13,14 +13,14 @@ from mooring.framework.events import Event
 from mooring.observe.exposition import Exposition
 from mooring.observe.metrics import Metrics
 from mooring.queue.hints import Registration
-from mooring.scheduler import scheduler
+from mooring.scheduler import attempts
 from mooring.simulator import Simulation
 from mooring.testing.builders import node, pod
 
 
 @pytest.fixture
 def sim(monkeypatch: pytest.MonkeyPatch) -> Iterator[Simulation]:
-    monkeypatch.setattr(scheduler, "_PLUGIN_TIMES_SAMPLED", 1.0)
+    monkeypatch.setattr(attempts, "_PLUGIN_TIMES_SAMPLED", 1.0)
     with Simulation() as made:
         yield made
 
