@@ -204,7 +204,7 @@ def test_creates_tokens_of_service_accounts(kubectl: Kubectl, space: str) -> Non
     account = f"{space.removeprefix('--namespace=')}:robot"
     assert json.loads(shown)["username"] == f"system:serviceaccount:{account}"
     assert (
-        'serviceaccounts "nobody" not found' in kubectl.run("create", "token", "nobody", space).err
+        'serviceaccounts "absent" not found' in kubectl.run("create", "token", "absent", space).err
     )
 
 
