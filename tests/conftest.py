@@ -58,5 +58,6 @@ def restored_logging() -> Iterator[None]:
     handlers = list(root.handlers)
     yield
     for known, level in levels:
-        known.setLevel(level)
+        if known.level != level:  # setting it makes every logger forget what it knows
+            known.setLevel(level)
     root.handlers[:] = handlers

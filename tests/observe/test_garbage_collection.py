@@ -36,3 +36,18 @@ except ValueError:
 def test_is_suspended_while_a_cluster_is_read_and_keeps_no_earlier_one() -> None:
     assert gc.isenabled()
     subprocess.run([sys.executable, "-c", SCRIPT], check=True)
+
+
+# The threshold at the end of a command, however it ends.
+COMMAND = """
+import atexit, gc
+from mooring.cli import main
+atexit.register(lambda: print(gc.get_threshold()[0]))
+main(["--version"])
+"""
+
+
+def test_commands_collect_rarely_from_the_beginning() -> None:
+    command = [sys.executable, "-c", COMMAND]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1] == "50000"

@@ -63,7 +63,6 @@ def run(options: CapacityOptions) -> int:
     )
     snapshot = load(options, quiet=True)
     garbage_collection.freeze_existing_objects()
-    garbage_collection.collect_rarely()
     with progress() as shown:
         answer = capacity(snapshot, demand, asked, name=options.source, on_bound=shown.placed)
     print_answers([answer], options.output, _show)

@@ -51,7 +51,6 @@ def _of_snapshot(options: UiOptions) -> tuple[OfflineLens, Imagination]:
     config = read_configuration(options.config).config if options.config else None
     snapshot = load(options, quiet=True)  # what matters is in the notes
     garbage_collection.freeze_existing_objects()
-    garbage_collection.collect_rarely()
     lens = OfflineLens(
         snapshot,
         Explainer(snapshot, config, registry),

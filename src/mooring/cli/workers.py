@@ -21,7 +21,6 @@ PATIENCE = 10.0  # seconds to reach a Dask scheduler
 def carried_out(jobs: Sequence[Job], *, processes_wanted: int, dask: str) -> list[RunOutcome]:
     """The outcomes of all runs, in order."""
     garbage_collection.freeze_existing_objects()
-    garbage_collection.collect_rarely()
     workers = _workers(len(jobs), processes_wanted, dask)
     with progress() as shown:
         on_done = partial(shown.done, total=len(jobs))

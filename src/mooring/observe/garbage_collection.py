@@ -1,4 +1,7 @@
-"""Settings of Python's cyclic garbage collector for a process that keeps a cluster in memory."""
+"""Settings of Python's cyclic garbage collector for a process that keeps a cluster in memory.
+
+Every command collects rarely, from its first imports on; see `mooring.cli.main`.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ def freeze_existing_objects() -> None:
 def suspended() -> Iterator[None]:
     """For the reading of a cluster, which makes no cycles; what was read is frozen.
 
-    Collections are rare afterwards. What an earlier reading left is collected first.
+    What an earlier reading left is collected first.
     """
     if gc.get_freeze_count():
         gc.unfreeze()
@@ -35,5 +38,4 @@ def suspended() -> Iterator[None]:
         yield
     finally:
         gc.freeze()
-        collect_rarely()
         gc.enable()

@@ -76,7 +76,6 @@ async def run_process(settings: Settings) -> bool:
         )
     names = ",".join(plan.scheduler_name for plan in settings.plans)
     log.info("Starting mooring", extra={"v": 0, "version": __version__, "profiles": names})
-    garbage_collection.collect_rarely()
     document = settings.to_document() if options.secure_port else None
     reload = Reload(settings, component.stop, watch=options.reload)
     with recording(scheduler, options, metrics, settings.to_document) as recorded:

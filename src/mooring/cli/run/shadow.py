@@ -79,7 +79,6 @@ async def run_shadow(settings: Settings) -> None:
     )
     names = ",".join(scheduler.runtimes)
     log.info("Starting as a shadow", extra={"v": 0, "version": __version__, "profiles": names})
-    garbage_collection.collect_rarely()
     document = settings.to_document()
     try:
         await run_component(
