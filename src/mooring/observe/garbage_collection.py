@@ -19,8 +19,11 @@ def collect_rarely() -> None:
 
 
 def freeze_existing_objects() -> None:
-    """Exclude everything that exists now, such as the listed objects, from later collections."""
-    gc.collect()
+    """Exclude everything that exists now, such as the listed objects, from later collections.
+
+    Garbage is not looked for: at a start it is a few hundred objects, and the search would delay
+    the first bind.
+    """
     gc.freeze()
 
 
