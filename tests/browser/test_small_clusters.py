@@ -109,6 +109,12 @@ def test_what_would_happen_if_a_node_is_drained(browser: Chromium, site: ServedP
     assert "drain small-1 and small-2" in answer
     assert "shop/db" in answer
     assert "newly pending" in answer.lower()
+    rows = page.evaluate(
+        "[...document.querySelectorAll('.grid-space .grid-row')].map(r => r.innerText)"
+    )
+    (waits,) = (row for row in rows if row.startswith("shop/api"))
+    assert waits.split("\n")[1:4] == ["keeps waiting", "\N{EN DASH}", "\N{EN DASH}"]
+    assert "without the changes on small-" in waits
     page.wait_for("document.querySelector('#change-map').places")
     assert not page.problems
     page.close()
