@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from tests.browser.cdp import Chromium, Page
 from tests.browser.live_site import LiveSite
-from tests.browser.serving import COMPLETE
+from tests.browser.serving import COMPLETE, nameless_controls
 
 from mooring.lens.sight import WHOLE, Sight
 from mooring.testing import node, pod
@@ -60,6 +60,14 @@ def test_what_a_scheduler_decides_is_seen_as_it_happens(browser: Chromium, site:
     shown = page.text("main")
     assert shown.count("scheduled") >= 3
     assert "unschedulable" in shown
+    assert not nameless_controls(page)
+    while not page.evaluate("document.activeElement.classList.contains('chart')"):
+        page.press("Tab")
+    page.press("ArrowLeft")  # the first of twenty spans, without the last attempt
+    rows = "document.querySelectorAll('.grid-space .grid-row').length"
+    page.wait_for(f"{rows} > 0 && {rows} < 4")
+    page.press("Escape")
+    page.wait_for(f"{rows} === 4")
 
     go(page, "queue")
     page.wait_for("document.querySelector('.grid-space').innerText.includes('default/giant')")

@@ -159,9 +159,9 @@ export function changesTable(answer, without = "") {
   });
 }
 
-/** Where a pod would go that has no node yet. */
+/** Where a pod that has no node yet would go without the changes. */
 function withoutThem(one) {
-  return one.waits && one.from ? `without the changes on ${one.from}` : "";
+  return one.waits && one.from ? `else on ${one.from}` : "";
 }
 
 function sides(before, after) {
