@@ -28,7 +28,7 @@ from mooring.runtime.runner import PostFilterOutcome, Runner
 STEP: Final = 0.003  # seconds of CPU, as far as can be told beforehand
 MOST: Final = 0.15  # seconds, of all steps together
 _MOST_CANDIDATES: Final = 250  # to compare them takes its time, too
-_MOST_PODS: Final = 40  # on the nodes of a step: each is added back, and the filters run again
+_MOST_PODS: Final = 24  # on the nodes of a step: each is added back, and the filters run again
 _OTHER_TURN: Final = Status.unresolvable("node(s) are tried in another step")
 _DEFAULTS: Final = frozenset(one.name for one in DEFAULT_MULTIPOINT)
 
