@@ -8,6 +8,8 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Literal
 
+from tests.browser.cdp import Page
+
 from mooring.lens.explainer import Explainer
 from mooring.lens.offline import OfflineLens
 from mooring.lens.snapshot import Snapshot
@@ -20,6 +22,35 @@ COMPLETE = (
     " [...document.querySelectorAll('lens-map')].every((map) => !map.offsetParent || map.places)"
 )
 """In the page: everything is loaded, and maps are drawn."""
+
+
+CONTROLS = {
+    "button",
+    "link",
+    "textbox",
+    "searchbox",
+    "combobox",
+    "listbox",
+    "option",
+    "checkbox",
+    "spinbutton",
+    "grid",
+    "table",
+    "columnheader",
+    "img",
+    "image",
+    "dialog",
+    "group",
+    "toolbar",
+    "navigation",
+    "DisclosureTriangle",
+}
+"""Roles of what is operated, or is not text."""
+
+
+def nameless_controls(page: Page) -> list[dict[str, str]]:
+    """What has no name in the accessibility tree, and needs one."""
+    return [one for one in page.tree() if one["role"] in CONTROLS and not one["name"].strip()]
 
 
 class ServedPage:

@@ -2,99 +2,26 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import AsyncExitStack
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
-from aiohttp import web
 from tests.browser.cdp import Chromium, Page
-from tests.browser.serving import COMPLETE
+from tests.browser.live_site import LiveSite
+from tests.browser.serving import COMPLETE, nameless_controls
 
-from mooring.cluster.embedded import EmbeddedCluster, run_scheduler
 from mooring.lens.sight import WHOLE, Sight
-from mooring.lens.worker import LensWorker
 from mooring.testing import node, pod
-from mooring.ui.access import Denial
-from mooring.ui.lens import LensPages
-from mooring.ui.page_server import PageServer, served
 
 NODES = 24
-
-
 OF_ONE_NAMESPACE = Sight(nodes=False, pods=False, namespace="default")
 OF_NODES = Sight(pods=False)
 
 
-class _SeenBy:
-    """The pages for a reader with some rights."""
-
-    def __init__(self, pages: LensPages, sight: Sight) -> None:
-        self._pages = pages
-        self._sight = sight
-
-    async def respond(self, request: web.BaseRequest) -> web.StreamResponse | Denial:
-        return await self._pages.respond(request, self._sight)
-
-
-class LiveSite:
-    """An embedded cluster with a scheduler and its page, on a thread of its own."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._servers: dict[Sight, PageServer] = {}
-        self._loop = asyncio.new_event_loop()
-        self._ready = threading.Event()
-        self._thread = threading.Thread(target=self._loop.run_until_complete, args=(self._run(),))
-        self._thread.start()
-        assert self._ready.wait(60)
-
-    async def _run(self) -> None:
-        self._stop = asyncio.Event()
-        async with EmbeddedCluster() as cluster:
-            self._cluster = cluster
-            machines = [node(f"n{i:02d}", cpu=8, zone="abc"[i % 3]).api for i in range(NODES)]
-            cluster.apply(*machines)
-            worker = LensWorker("mooring.cli.lens_worker")
-            running = await run_scheduler(
-                cluster, record_size=100, worker=worker, journal=self._folder
-            )
-            pages = LensPages(running.lens)
-            async with AsyncExitStack() as stack:
-                for sight in (WHOLE, OF_ONE_NAMESPACE, OF_NODES):
-                    backend = _SeenBy(pages, sight)
-                    self._servers[sight] = await stack.enter_async_context(served(backend))
-                self._ready.set()
-                await self._stop.wait()
-            await running.stop()
-
-    def address(self, sight: Sight = WHOLE) -> str:
-        return self._servers[sight].new_address()
-
-    def create(self, name: str, cpu: str) -> None:
-        self._call(lambda: self._cluster.apply(pod(name, namespace="default", cpu=cpu).api))
-
-    def add_node(self, name: str, cpu: str, **options: Any) -> None:
-        self._call(lambda: self._cluster.apply(node(name, cpu=cpu, **options).api))
-
-    def _call(self, work: Callable[[], object]) -> None:
-        async def called() -> None:
-            work()
-
-        asyncio.run_coroutine_threadsafe(called(), self._loop).result(30)
-
-    def close(self) -> None:
-        self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(60)
-        self._loop.close()
-
-
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveSite]:
-    running = LiveSite(tmp_path_factory.mktemp("journal"))
+    machines = [node(f"n{i:02d}", cpu=8, zone="abc"[i % 3]) for i in range(NODES)]
+    sights = (WHOLE, OF_ONE_NAMESPACE, OF_NODES)
+    running = LiveSite(tmp_path_factory.mktemp("journal"), machines, sights)
     yield running
     running.close()
 
@@ -116,7 +43,7 @@ def test_what_a_scheduler_decides_is_seen_as_it_happens(browser: Chromium, site:
     assert page.evaluate(f"{full}.every((one) => one === {empty})")
 
     for number in range(3):
-        site.create(f"web-{number}", "8")
+        site.apply(pod(f"web-{number}", cpu=8))
     page.wait_for(f"{full}.filter((one) => one !== {empty}).length === 3")
     filled = page.evaluate(f"{full}.findIndex((one) => one !== {empty})")
     pixel = f"""((map) => {{
@@ -127,12 +54,20 @@ def test_what_a_scheduler_decides_is_seen_as_it_happens(browser: Chromium, site:
     }})(document.querySelector('#node-map'))"""
     assert page.evaluate(pixel) == page.evaluate(f"{full}[{filled}]")
 
-    site.create("giant", "64")
+    site.apply(pod("giant", cpu=64))
     go(page, "timeline")
     page.wait_for("document.querySelectorAll('.grid-space .grid-row').length === 4")
     shown = page.text("main")
     assert shown.count("scheduled") >= 3
     assert "unschedulable" in shown
+    assert not nameless_controls(page)
+    while not page.evaluate("document.activeElement.classList.contains('chart')"):
+        page.press("Tab")
+    page.press("ArrowLeft")  # the first of twenty spans, without the last attempt
+    rows = "document.querySelectorAll('.grid-space .grid-row').length"
+    page.wait_for(f"{rows} > 0 && {rows} < 4")
+    page.press("Escape")
+    page.wait_for(f"{rows} === 4")
 
     go(page, "queue")
     page.wait_for("document.querySelector('.grid-space').innerText.includes('default/giant')")
@@ -147,14 +82,18 @@ def test_what_a_scheduler_decides_is_seen_as_it_happens(browser: Chromium, site:
     assert "Decisions" in page.text(".tiles")
 
     # An attempt that was made before there was a node large enough, and the pod as it is now.
-    site.add_node("large", "64")
+    site.apply(node("large", cpu=64))
     page.wait_for("document.querySelector('.tiles').innerText.includes('25')")
     go(page, "timeline")
     page.wait_for("document.querySelectorAll('.grid-space .grid-row').length === 5")
     assert "as it was at the attempt" in page.text("main")
     page.wait_for("document.querySelector('main').innerText.includes('added')")
-    site.add_node("n00", "8", unschedulable=True)
+    site.apply(node("n00", cpu=8, unschedulable=True))
     page.wait_for("document.querySelector('main').innerText.includes('cordoned')")
+    # Beside a new node, for which everything is loaded anew.
+    site.apply(node("n01", cpu=8, unschedulable=True), node("larger", cpu=64))
+    changes = "[...document.querySelectorAll('tbody tr')].map((row) => row.innerText)"
+    page.wait_for(f"{changes}.some((one) => /n01\\s+cordoned/.test(one))")
     go(page, "pods/default/giant?at=4")
     page.wait_for("document.querySelector('main').innerText.includes('no node of 24')")
     assert "decided again from the journal" in page.text("main")
@@ -166,7 +105,7 @@ def test_what_a_scheduler_decides_is_seen_as_it_happens(browser: Chromium, site:
 
 
 def opened(browser: Chromium, site: LiveSite, sight: Sight) -> Page:
-    site.create("never", "512")
+    site.apply(pod("never", cpu=512))
     page = browser.page()
     page.goto(site.address(sight))
     page.wait_for("document.querySelector('.status.live')")

@@ -8,32 +8,10 @@ from urllib.parse import urlsplit
 import pytest
 from tests.browser.cdp import Chromium, Page
 from tests.browser.clusters import cluster
-from tests.browser.serving import COMPLETE, ServedPage, served_snapshot
+from tests.browser.serving import COMPLETE, ServedPage, nameless_controls, served_snapshot
 
 NODES = 5000
 PAGES = ("overview", "nodes", "nodes?view=table", "queue", "pods/data/gpu", "timeline", "what-if")
-CONTROLS = {
-    "button",
-    "link",
-    "textbox",
-    "searchbox",
-    "combobox",
-    "listbox",
-    "option",
-    "checkbox",
-    "spinbutton",
-    "grid",
-    "table",
-    "columnheader",
-    "img",
-    "image",
-    "dialog",
-    "group",
-    "toolbar",
-    "navigation",
-    "DisclosureTriangle",
-}
-"""Roles of what is operated, or is not text."""
 
 
 @pytest.fixture(scope="module")
@@ -140,10 +118,7 @@ def test_every_control_has_a_name_on_every_page(browser: Chromium, site: ServedP
     page = opened(browser, site)
     for path in PAGES:
         go(page, path)
-        nameless = [
-            one for one in page.tree() if one["role"] in CONTROLS and not one["name"].strip()
-        ]
-        assert not nameless, path
+        assert not nameless_controls(page), path
         headings = page.evaluate("document.querySelectorAll('h1').length")
         assert headings == 1, path
     own_requests_only(page, site)

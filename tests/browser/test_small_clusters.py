@@ -102,13 +102,22 @@ def test_a_remedy_is_tried(browser: Chromium, site: ServedPage) -> None:
 
 
 def test_what_would_happen_if_a_node_is_drained(browser: Chromium, site: ServedPage) -> None:
-    page = opened(browser, site.address(), "what-if?drain=small-*")
-    click(page, "document.querySelector('button[type=submit]')")
+    page = opened(browser, site.address(), "what-if")
+    while page.evaluate("document.activeElement.id") != "drain":  # by keyboard alone
+        page.press("Tab")
+    page.write("small-*")
+    page.press("Enter")
     page.wait_for("document.querySelector('#what-if-answer .tiles')")
     answer = page.text("#what-if-answer")
     assert "drain small-1 and small-2" in answer
     assert "shop/db" in answer
     assert "newly pending" in answer.lower()
+    rows = page.evaluate(
+        "[...document.querySelectorAll('.grid-space .grid-row')].map(r => r.innerText)"
+    )
+    (waits,) = (row for row in rows if row.startswith("shop/api"))
+    assert waits.split("\n")[1:4] == ["keeps waiting", "\N{EN DASH}", "\N{EN DASH}"]
+    assert "else on small-" in waits
     page.wait_for("document.querySelector('#change-map').places")
     assert not page.problems
     page.close()

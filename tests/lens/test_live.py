@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -25,6 +26,7 @@ from mooring.lens.slices import STANDING_BY, Busy
 from mooring.lens.snapshot import Snapshot
 from mooring.lens.stepwise import StepwisePostFilter
 from mooring.observe.metrics import Metrics
+from mooring.preemption.all_victims import FEW_NODES
 from mooring.scheduler.connected import ConnectedScheduler
 from mooring.testing import node, pod
 from mooring.testing.sandbox import Sandbox
@@ -125,18 +127,39 @@ def test_evictions_are_tried_out_on_every_node(count: int) -> None:
             assert f"tried out on {count} nodes" in found["notes"][0]
 
 
-def test_decisions_are_made_between_the_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def steps(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many nodes are left to try after each step."""
+    untried: list[int] = []
+    step = StepwisePostFilter.step
+
+    def watched(self: StepwisePostFilter, evaluation: Any) -> bool:
+        more = step(self, evaluation)
+        untried.append(self.untried)
+        return more
+
+    monkeypatch.setattr(StepwisePostFilter, "step", watched)
+    return untried
+
+
+def test_a_step_tries_nodes_with_few_pods_together(steps: list[int]) -> None:
+    """What a step takes grows with the pods that are added back, on one node after the other."""
+    full = [node(f"f{number:02}", cpu=4) for number in range(10)]
+    small = [pod(f"s{i:03}", cpu="100m", on=f"f{i // 40:02}") for i in range(400)]
+    sandbox, running = started(*crowded(40), *full, *small)
+    with sandbox:
+        found = explain(sandbox, running.lens, "default/vip")
+        assert "tried out on 50 nodes" in found["notes"][0]
+    tried = [before - after for before, after in pairwise(steps)]
+    assert steps[0] == 50
+    assert sum(tried) == 50
+    assert max(tried) == FEW_NODES
+    assert tried.count(1) >= 9  # one with many pods may be the last beside some with few
+
+
+def test_decisions_are_made_between_the_steps(steps: list[int]) -> None:
     sandbox, running = started(*crowded(60))
     with sandbox:
-        steps: list[int] = []
-        step = StepwisePostFilter.step
-
-        def watched(self: StepwisePostFilter, evaluation: Any) -> bool:
-            more = step(self, evaluation)
-            steps.append(self.untried)
-            return more
-
-        monkeypatch.setattr(StepwisePostFilter, "step", watched)
         asked = sandbox.loop.create_task(running.lens.explain("default/vip"))
         while not steps:
             sandbox.advance(0.001)

@@ -15,6 +15,7 @@ import mooring.framework as fw
 from mooring.cache.pods import Pod
 from mooring.decision.evaluation import Evaluation
 from mooring.framework._internal import InternalWhatIf, what_if_of
+from mooring.preemption import all_victims
 from mooring.preemption.budgets import DisruptionBudgets
 from mooring.preemption.candidates import search, worth_trying
 from mooring.preemption.victims import PreemptionRequest
@@ -249,3 +250,35 @@ def test_rows_are_tried_in_order_whatever_is_tried_at_once() -> None:
         report = search(request, sim.scheduler.cache.nodes, rows, wanted=80, start=150)
         assert list(report.candidates) == [f"n{(150 + i) % 200:03}" for i in range(0, 160, 2)]
         assert len(report.failures) == 79
+
+
+def test_a_few_nodes_are_searched_one_by_one(
+    few_nodes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That is cheaper: the state of the plugins is prepared for many nodes only."""
+    monkeypatch.setattr(all_victims, "FEW_NODES", few_nodes)
+    asked_about: list[int] = []
+    with Simulation(keep_attempts=False) as sim:
+        for number in range(few_nodes + 1):
+            sim.apply(node(f"n{number}", cpu=1), runs(f"r{number}", on=f"n{number}"))
+        preemptor = pod("preemptor", cpu=1, priority=5)
+        what_if = what_if_of(runtime_of(sim).handle)
+        plain = what_if.without_pods
+
+        def noted(*args: Any) -> Any:
+            asked_about.append(len(args[3]))
+            return plain(*args)
+
+        monkeypatch.setattr(what_if, "without_pods", noted)
+        for count in (few_nodes, few_nodes + 1):
+            request = PreemptionRequest(
+                state=begun(sim, preemptor).state,
+                pod=preemptor,
+                what_if=what_if,
+                budgets=DisruptionBudgets(),
+                spares=lambda other: False,
+                now=NOW,
+            )
+            report = search(request, sim.scheduler.cache.nodes, np.arange(count))
+            assert len(report.candidates) == count
+    assert asked_about == [few_nodes + 1]

@@ -64,6 +64,22 @@ def test_a_drain_moves_what_fits_and_says_by_how_much_the_rest_does_not() -> Non
     assert (cpu.resource, cpu.allocatable, cpu.utilisation) == ("cpu", "8", 0.875)  # without n1
 
 
+def test_pods_that_wait_already_are_told_from_those_that_lose_their_node() -> None:
+    given = snapshot(
+        node("large", cpu=8),
+        node("small", cpu=1),
+        pod("runs", cpu=1, on="large"),
+        pod("waits", cpu=2),
+    )
+    answer = ask(given, ClusterChanges(drain=("large",)))
+    assert [(one.pod, one.from_, one.waits) for one in answer.moved] == [
+        ("default/runs", "large", False)
+    ]
+    assert [(one.pod, one.from_, one.waits) for one in answer.pending] == [
+        ("default/waits", "large", True)  # where it would go
+    ]
+
+
 @pytest.mark.parametrize(("allowed", "forbidden"), [(0, 2), (1, 1), (2, 0)])
 def test_a_budget_that_forbids_a_drain_is_named(allowed: int, forbidden: int) -> None:
     given = drained_cluster(budget("keep", "web", allowed), budget("other", "db", 0))

@@ -30,7 +30,7 @@ from mooring.cli.workers import carried_out
 from mooring.errors import ConfigError, Problem, UsageError
 from mooring.lens.reading import read_snapshot
 from mooring.lens.snapshot import Snapshot
-from mooring.simulator.answers import Pending, WhatIfAnswer
+from mooring.simulator.answers import Move, Pending, WhatIfAnswer
 from mooring.simulator.changes import ClusterChanges
 from mooring.simulator.imagine import Run, search_paths
 from mooring.simulator.questions import matching
@@ -231,9 +231,13 @@ def _show_moves(console: Console, answer: WhatIfAnswer) -> None:
         has_sources = any(move.from_ for move in moves)
         shown = table(title, "from", "to") if has_sources else table(title, "to")
         for move in moves[:ROWS]:
-            shown.add_row(move.pod, *((move.from_,) if has_sources else ()), move.to)
+            shown.add_row(move.pod, *((_source(move),) if has_sources else ()), move.to)
         console.print(shown)
         console.print(more(len(moves), ROWS))
+
+
+def _source(move: Move) -> str:
+    return f"no node (without this, {move.from_})" if move.waits and move.from_ else move.from_
 
 
 def _show_pending(console: Console, answer: WhatIfAnswer) -> None:

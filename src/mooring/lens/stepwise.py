@@ -7,10 +7,12 @@ nodes. It is asked about a few nodes at a time; the others are shown to it as ho
 from __future__ import annotations
 
 import time
+from collections import deque
 from typing import Final
 
 import numpy as np
 
+from mooring.cache.internals import pods_of
 from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Nodes
 from mooring.config.defaults import DEFAULT_MULTIPOINT
@@ -18,6 +20,7 @@ from mooring.decision.evaluation import Evaluation
 from mooring.framework.plugin import PostFilter
 from mooring.framework.status import OK, Status
 from mooring.framework.verdicts import Verdicts
+from mooring.preemption.all_victims import FEW_NODES
 from mooring.preemption.candidates import PreemptionReport, merged, worth_trying
 from mooring.runtime.profile import Profile
 from mooring.runtime.runner import PostFilterOutcome, Runner
@@ -25,9 +28,7 @@ from mooring.runtime.runner import PostFilterOutcome, Runner
 STEP: Final = 0.003  # seconds of CPU, as far as can be told beforehand
 MOST: Final = 0.15  # seconds, of all steps together
 _MOST_CANDIDATES: Final = 250  # to compare them takes its time, too
-_FIRST: Final = 8  # nodes
-# Nodes that an earlier search has tried take little, and the next ones in the same step may be new.
-_MOST_NODES: Final = 16
+_MOST_PODS: Final = 24  # on the nodes of a step: each is added back, and the filters run again
 _OTHER_TURN: Final = Status.unresolvable("node(s) are tried in another step")
 _DEFAULTS: Final = frozenset(one.name for one in DEFAULT_MULTIPOINT)
 
@@ -47,8 +48,8 @@ class StepwisePostFilter:
     def __init__(self, runner: Runner, pod: Pod) -> None:
         self._runner = runner
         self._pod = pod
-        self._left: list[str] | None = None  # nodes to try
-        self._portion = _FIRST
+        self._left: deque[str] | None = None  # nodes to try
+        self._portion = _MOST_PODS
         self._reports: list[PreemptionReport] = []
         self._only: PostFilterOutcome | None = None
         self._candidates = 0
@@ -62,33 +63,51 @@ class StepwisePostFilter:
         return len(self._left or ())
 
     def step(self, evaluation: Evaluation) -> bool:
-        """Try some nodes, as they are now; False if that was the last step."""
+        """Try some nodes, as they are now, after a step that lists them; False after the last."""
         started = time.thread_time()
         nodes, verdicts = evaluation.nodes, verdicts_of(evaluation)
-        names = nodes.names
         if self._left is None:
-            self._left = [names[row] for row in worth_trying(verdicts).tolist()]
+            self._left = self._to_try(nodes, verdicts)
             self.worth = len(self._left)
-            nominated = self._pod.nominated_node_name
-            if nominated in self._left:  # whose state decides whether to try at all
-                self._left.remove(nominated)
-                self._left.insert(0, nominated)
-        chosen, self._left = self._left[: self._portion], self._left[self._portion :]
-        shown = _only(verdicts, nodes, chosen)
+            return True
+        shown = _only(verdicts, self._next_rows(nodes, self._left), len(nodes))
         outcome = self._runner.post_filter_alone(evaluation.state, self._pod, nodes, shown)
         self.steps += 1
         took = time.thread_time() - started
         self._spent += took
-        # What a step takes grows slowly with its nodes: most is the same for any number of them.
         if took > STEP:
-            self._portion = max(_FIRST, 3 * self._portion // 4)
+            self._portion = max(1, self._portion // 2)
         elif took < STEP / 2:
-            self._portion = min(_MOST_NODES, 3 * self._portion // 2)
+            self._portion = min(_MOST_PODS, 2 * self._portion)
         if outcome is None or not self._keep(outcome):
-            self._left, self._only = [], outcome
+            self._left.clear()
+            self._only = outcome
             return False
         is_enough = self._spent > MOST or self._candidates >= _MOST_CANDIDATES
         return bool(self._left) and not is_enough
+
+    def _to_try(self, nodes: Nodes, verdicts: Verdicts) -> deque[str]:
+        names = nodes.names
+        found = deque(names[row] for row in worth_trying(verdicts).tolist())
+        nominated = self._pod.nominated_node_name
+        if nominated in found:  # whose state decides whether to try at all
+            found.remove(nominated)
+            found.appendleft(nominated)
+        return found
+
+    def _next_rows(self, nodes: Nodes, left: deque[str]) -> list[int]:
+        """The nodes of a step, taken from those left: at least one, with not too many pods."""
+        rows: list[int] = []
+        pods = 0
+        while left and len(rows) < FEW_NODES:
+            row = nodes.index_of(left[0])
+            pods += 0 if row is None else len(pods_of(nodes, row))
+            if rows and pods > self._portion:
+                break
+            left.popleft()
+            if row is not None:
+                rows.append(row)
+        return rows
 
     def _keep(self, outcome: PostFilterOutcome) -> bool:
         """Whether other nodes may have more to say."""
@@ -130,10 +149,9 @@ def verdicts_of(evaluation: Evaluation) -> Verdicts:
     return Verdicts.passing(evaluation.nodes).reject_all(status)
 
 
-def _only(verdicts: Verdicts, nodes: Nodes, names: list[str]) -> Verdicts:
-    """The verdicts of these nodes; the others are not to be tried."""
-    rows = [row for name in names if (row := nodes.index_of(name)) is not None]
-    index = np.full(len(nodes), len(verdicts.statuses) + 1, dtype=np.int64)
+def _only(verdicts: Verdicts, rows: list[int], count: int) -> Verdicts:
+    """The verdicts of these rows of `count`; the others are not to be tried."""
+    index = np.full(count, len(verdicts.statuses) + 1, dtype=np.int64)
     if verdicts.index is not None:
         index[rows] = verdicts.index[rows]
     return Verdicts.coded(index, [*verdicts.statuses, _OTHER_TURN])

@@ -39,18 +39,23 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Move(Part, frozen=True, kw_only=True):
-    """A pod that is on another node than before; `from` is empty if it was on none."""
+    """A pod that is on another node than before; `from` is empty if it was on none.
+
+    A pod that `waits` has no node yet, and `from` is where it would go without the changes.
+    """
 
     pod: str
     from_: str = msgspec.field(default="", name="from")
     to: str = ""
+    waits: bool = False
 
 
 class Pending(Part, frozen=True, kw_only=True):
-    """A pod that waits, where it was before, and why it waits."""
+    """A pod without a node, where it was before, and why; `waits` is as in a move."""
 
     pod: str
     from_: str = msgspec.field(default="", name="from")
+    waits: bool = False
     message: str = ""
     refused: tuple[Refused, ...] = ()
 

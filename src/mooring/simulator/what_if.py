@@ -35,15 +35,24 @@ def what_if(
     was, now = before.placements, after.placements
     moved, placed, pending = [], [], []
     still = 0
+    waiting = {pod.key for pod in snapshot.cluster.pods if not pod.spec.node_name}
     for pod, to in sorted(now.items()):
         source = was.get(pod, "")
         if to and source and to != source:
-            moved.append(Move(pod=pod, from_=source, to=to))
+            moved.append(Move(pod=pod, from_=source, to=to, waits=pod in waiting))
         elif to and not source:
-            placed.append(Move(pod=pod, to=to))
+            placed.append(Move(pod=pod, to=to, waits=pod in waiting))
         elif not to and (source or pod not in was):
             why = after.waiting[pod]
-            pending.append(Pending(pod=pod, from_=source, message=why.message, refused=why.refused))
+            pending.append(
+                Pending(
+                    pod=pod,
+                    from_=source,
+                    waits=pod in waiting,
+                    message=why.message,
+                    refused=why.refused,
+                )
+            )
         elif not to:
             still += 1
     nodes = len(snapshot.cluster.nodes)

@@ -35,7 +35,7 @@ export async function loadState() {
   try {
     const found = await get("state");
     found.rowOf = null;
-    if (cluster.peek()) noteChanges(comingsAndGoings(cluster.peek().nodes.names, found.nodes.names));
+    if (cluster.peek()) noteChanges(changesBetween(cluster.peek().nodes, found.nodes));
     cluster.value = found;
     counts.value = { queue: found.queue, rates: found.rates, at: found.at };
     problem.value = null;
@@ -107,9 +107,12 @@ function noteChanges(changes) {
   nodeChanges.value = [...changes.map(([node, what]) => ({ at, node, what })), ...nodeChanges.peek()].slice(0, MOST_CHANGES);
 }
 
-function comingsAndGoings(before, after) {
-  const [known, now] = [new Set(before), new Set(after)];
-  return [...after.filter((name) => !known.has(name)).map((name) => [name, "added"]), ...before.filter((name) => !now.has(name)).map((name) => [name, "removed"])];
+function changesBetween(before, after) {
+  const [known, now] = [new Set(before.names), new Set(after.names)];
+  const added = after.names.filter((name) => !known.has(name)).map((name) => [name, "added"]);
+  const removed = before.names.filter((name) => !now.has(name)).map((name) => [name, "removed"]);
+  const rows = after.names.map((name) => (name ? rowOf(name) : -1)); // those before; without names there is nothing to tell
+  return [...added, ...removed, ...changesIn(before, { ...after, rows })];
 }
 
 /** What a frame changes of nodes themselves, in contrast to their pods. */

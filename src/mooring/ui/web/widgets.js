@@ -48,8 +48,9 @@ export function select(label, options, value, changed) {
   return h("span", { class: "choose" }, h("label", { for: id }, label), element);
 }
 
+/** In place of a picture or a table; what stands between backticks is shown as code. */
 export function empty(title, ...text) {
-  return h("div", { class: "empty-state" }, h("h2", null, title), text.map((one) => (one instanceof Node ? one : h("p", null, one))));
+  return h("div", { class: "empty-state" }, h("h2", null, title), text.map((one) => (one instanceof Node ? one : h("p", null, one.split("`").map((part, at) => (at % 2 ? h("code", null, part) : part))))));
 }
 
 /** In place of pods that may not be seen. */

@@ -19,6 +19,9 @@ export const PLACES = [
 ];
 const PLACE_COLORS = ["#0072b2", "#56b4e9", "#d55e00", "#999999", "#cc79a7", "#e69f00"];
 
+/** By place: why pods wait that no plugin has refused. */
+export const UNREFUSED = { active: "not tried yet", backoff: "tried again soon", gated: "held by a gate", waiting: "held at Permit", "in flight": "being decided" };
+
 export function overviewPage() {
   return h("div", { class: "page" },
     h("h1", { tabindex: -1 }, "Overview"),
@@ -44,16 +47,17 @@ function tiles(state) {
   const waiting = sum(Object.values(now.queue));
   const found = [
     tile("Nodes", count(nodes.pods.length), marks.join(", ") || "all ready", link("nodes")),
-    tile("Pods on nodes", count(sum(nodes.pods)), `${short(sum(nodes.pods) / Math.max(nodes.pods.length, 1))} a node`, link("nodes", [], { by: "pods" })),
+    tile("Pods on nodes", count(sum(nodes.pods)), `${short(sum(nodes.pods) / Math.max(nodes.pods.length, 1))} per node`, link("nodes", [], { by: "pods" })),
     tile("Pods that wait", count(waiting), waiting ? `${count(now.queue.unschedulable)} unschedulable` : "nothing waits", link("queue")),
   ];
   if (now.rates) {
     found.push(tile("Decisions", `${short(now.rates.decisionsPerSecond)}/s`, `${short(now.rates.boundPerSecond)}/s bound`, link("timeline")));
-    found.push(tile("A decision takes", micros(now.rates.p50Us), `${micros(now.rates.p99Us)} at the 99th percentile`, link("timeline")));
+    found.push(tile("A decision takes", micros(now.rates.p50Us || null), now.rates.p50Us ? `${micros(now.rates.p99Us)} at the 99th percentile` : "none lately", link("timeline")));
   } else if (!isLive.value) {
     const what = state.source === "file" ? "Read from a file" : "Read from the cluster";
-    const when = dateTime(state.at);
-    found.push(tile(what, when === "–" ? "no time given" : when, state.scheduler.name ? `written by ${state.scheduler.name} ${state.scheduler.version}` : "no decisions are recorded"));
+    const [day, time] = dateTime(state.at).split(", ");
+    const by = state.scheduler.name ? `written by ${state.scheduler.name} ${state.scheduler.version}` : "no decisions are recorded";
+    found.push(tile(what, time ? day : "no time given", time ? `${time}, ${by}` : by));
   }
   return found;
 }
@@ -129,7 +133,7 @@ function whatWaits() {
       return [
         bar(group.pods.length / most, count(group.pods.length)),
         group.shape,
-        group.plugins.join(", ") || h("span", { class: "note" }, group.place),
+        group.plugins.join(", ") || h("span", { class: "note" }, UNREFUSED[group.place] || group.place),
         Number.isFinite(group.oldest) ? span(now - group.oldest) : "–",
         podName(`${first.namespace}/${first.name}`),
       ];

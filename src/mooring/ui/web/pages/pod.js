@@ -278,8 +278,8 @@ function attempts(key) {
     if (error) return error.status === 404 ? h("p", { class: "empty" }, "Nothing is recorded here.") : failed(error);
     if (!data) return working("Reading the record");
     if (!data.rows.length) return h("p", { class: "empty" }, "No attempt is recorded.");
-    return plainTable("Attempts", ["time", "outcome", "took", "node", "refused by"], data.rows.map((row) => [
-      clock(row.at), row.outcome, micros(row.tookUs), row.node ? nodeName(row.node) : "–", row.refusedBy.join(", ") || percentFeasible(row),
+    return plainTable("Attempts", ["time", "outcome", "took", "node", "verdict"], data.rows.map((row) => [
+      clock(row.at), row.outcome, micros(row.tookUs), row.node ? nodeName(row.node) : "–", row.refusedBy.length ? `refused by ${row.refusedBy.join(", ")}` : percentFeasible(row),
     ]), [2]);
   };
 }

@@ -5,7 +5,7 @@ import { counts, queue, seesPods } from "../store.js";
 import { go, route, setQuery } from "../router.js";
 import { empty, hiddenPods, select, working } from "../widgets.js";
 import { grid } from "../grid.js";
-import { PLACES } from "./overview.js";
+import { PLACES, UNREFUSED } from "./overview.js";
 
 export function queuePage() {
   const query = () => route.value.query;
@@ -29,14 +29,14 @@ export function queuePage() {
       grid({
         label: "Pods without a node",
         columns: [
-          { title: "pod", width: "minmax(10rem, 2.4fr)", cell: (pod) => h("bdi", null, `${pod.namespace}/${pod.name}`), sort: (pod) => `${pod.namespace}/${pod.name}` },
-          { title: "place", width: "minmax(6rem, 0.9fr)", cell: (pod) => pod.place, sort: (pod) => pod.place },
-          { title: "asks for", width: "minmax(9.5rem, 1.8fr)", cell: (pod) => pod.shape, sort: (pod) => pod.shape },
-          { title: "refused by", width: "minmax(8.5rem, 1.8fr)", cell: (pod) => pod.plugins.join(", ") || pod.message || "", sort: (pod) => pod.plugins.join() },
-          { title: "waits for", width: "6.5rem", numeric: true, cell: (pod) => since(pod.since, seconds(queue.peek().at)), sort: (pod) => -(seconds(pod.since) || Infinity) },
-          { title: "attempts", width: "5.5rem", numeric: true, cell: (pod) => count(pod.attempts), sort: (pod) => pod.attempts },
-          { title: "next try", width: "6.5rem", numeric: true, cell: (pod) => nextTry(pod), sort: (pod) => seconds(pod.nextTry) || Infinity },
-          { title: "priority", width: "5.5rem", numeric: true, cell: (pod) => count(pod.priority), sort: (pod) => pod.priority },
+          { title: "pod", width: "minmax(10rem, 2fr)", cell: (pod) => h("bdi", null, `${pod.namespace}/${pod.name}`), sort: (pod) => `${pod.namespace}/${pod.name}` },
+          { title: "place", width: "7.5rem", cell: (pod) => pod.place, sort: (pod) => pod.place },
+          { title: "asks for", width: "minmax(9.5rem, 1.5fr)", cell: (pod) => pod.shape, sort: (pod) => pod.shape },
+          { title: "refused by", width: "minmax(8.5rem, 2.6fr)", cell: (pod) => pod.plugins.join(", ") || pod.message || UNREFUSED[pod.place] || "", sort: (pod) => pod.plugins.join() },
+          { title: "waits for", width: "5.5rem", numeric: true, cell: (pod) => since(pod.since, seconds(queue.peek().at)), sort: (pod) => -(seconds(pod.since) || Infinity) },
+          { title: "attempts", width: "4.8rem", numeric: true, cell: (pod) => count(pod.attempts), sort: (pod) => pod.attempts },
+          { title: "next try", width: "5.5rem", numeric: true, cell: (pod) => nextTry(pod), sort: (pod) => seconds(pod.nextTry) || Infinity },
+          { title: "priority", width: "4.8rem", numeric: true, cell: (pod) => count(pod.priority), sort: (pod) => pod.priority },
         ],
         rows,
         opened: (pod) => go("pods", [pod.namespace, pod.name]),
@@ -65,7 +65,7 @@ function pluginsOf(waiting) {
 
 function nextTry(pod) {
   const then = seconds(pod.nextTry);
-  if (!Number.isFinite(then)) return "–";
+  if (!Number.isFinite(then) || pod.place === "gated") return "–"; // not before its gates are gone
   const rest = then - seconds(queue.peek().at);
   return rest > 0 ? `in ${span(rest)}` : "now";
 }

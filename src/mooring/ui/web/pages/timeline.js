@@ -65,7 +65,7 @@ export function timelinePage() {
           most: 14,
           empty: "No attempt matches.",
         }))),
-    () => isLive.value && section("Nodes", changesOfNodes(nodeChanges.value)));
+    () => isLive.value && section("Changes of nodes", changesOfNodes(nodeChanges.value)));
 }
 
 function changesOfNodes(changes) {

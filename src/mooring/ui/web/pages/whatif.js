@@ -84,9 +84,9 @@ function whatIfAnswer(answer) {
   return [
     h("h2", null, answer.changes.join("; ") || "No changes"),
     h("div", { class: "tiles" },
-      tile("Moved", count(answer.moved.length), "to another node"),
+      tile("Moved", count(answer.moved.length), thatWait(answer.moved) || "to another node"),
       tile("Newly placed", count(answer.placed.length), "waited, or are new"),
-      tile("Newly pending", count(answer.pending.length), "would have no node"),
+      tile("Newly pending", count(answer.pending.length), thatWait(answer.pending) || "would have no node"),
       tile("Gone", count(answer.gone.length), "no longer there"),
       tile("Wait as before", count(answer.stillWaiting), "")),
     answer.notes.length > 0 && h("ul", { class: "notes" }, answer.notes.map((one) => h("li", null, one))),
@@ -96,6 +96,12 @@ function whatIfAnswer(answer) {
     same ? empty("No difference", "No pod would be placed otherwise.") : [section("Where pods come and go", changesMap(answer)), section("Pods", changesTable(answer))],
     answer.before && answer.after && section("Before and after", sides(answer.before, answer.after)),
   ];
+}
+
+/** How many have no node yet: without the changes they would get one. */
+function thatWait(pods) {
+  const number = pods.filter((one) => one.waits).length;
+  return number && (number === pods.length ? "waiting for a node now" : `${count(number)} waiting for a node now`);
 }
 
 /** Nodes that pods leave and nodes that they go to. */
@@ -109,7 +115,7 @@ function changesMap(answer) {
     if (at !== undefined) of[at] |= bit;
   };
   for (const one of [...answer.moved, ...answer.placed]) note(one.to, 1);
-  for (const one of [...answer.moved, ...answer.pending]) note(one.from, 2);
+  for (const one of [...answer.moved, ...answer.pending]) if (!one.waits) note(one.from, 2);
   const total = names.map((_, at) => of.reduce((sum, one) => sum + Number(one === at), 0));
   const order = ["no change", "pods go", "pods come", "pods come and go"];
   const place = order.map((name) => names.indexOf(name));
@@ -133,8 +139,8 @@ function changesMap(answer) {
 /** What becomes of each pod; `without` is left out. */
 export function changesTable(answer, without = "") {
   const rows = [
-    ...answer.pending.map((one) => ({ pod: one.pod, what: "newly pending", from: one.from, to: "", why: one.message })),
-    ...answer.moved.map((one) => ({ pod: one.pod, what: "moved", from: one.from, to: one.to, why: "" })),
+    ...answer.pending.map((one) => ({ pod: one.pod, what: one.waits ? "keeps waiting" : "newly pending", from: one.waits ? "" : one.from, to: "", why: [withoutThem(one), one.message].filter(Boolean).join("; ") })),
+    ...answer.moved.map((one) => ({ pod: one.pod, what: one.waits ? "goes elsewhere" : "moved", from: one.waits ? "" : one.from, to: one.to, why: withoutThem(one) })),
     ...answer.placed.map((one) => ({ pod: one.pod, what: "newly placed", from: "", to: one.to, why: "" })),
     ...answer.gone.map((pod) => ({ pod, what: "gone", from: "", to: "", why: "" })),
   ].filter((row) => row.pod !== without);
@@ -151,6 +157,11 @@ export function changesTable(answer, without = "") {
     most: 12,
     empty: "No pod is placed otherwise.",
   });
+}
+
+/** Where a pod that has no node yet would go without the changes. */
+function withoutThem(one) {
+  return one.waits && one.from ? `else on ${one.from}` : "";
 }
 
 function sides(before, after) {
