@@ -169,8 +169,8 @@ class Licence(fw.Filter):
 
 
 def test_tries_the_examples_it_is_given() -> None:
-    check_plugin(Licence)
-    licensed = Examples(pods=[pod("p", annotations={"licence": "x"})], nodes=[node("n")])
+    check_plugin(Licence, examples=FEW)
+    licensed = Examples(FEW.seeds, pods=[pod("p", annotations={"licence": "x"})], nodes=[node("n")])
     with pytest.raises(AssertionError, match="check_refusals_say_why"):
         check_plugin(Licence, examples=licensed)
 
