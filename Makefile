@@ -45,6 +45,8 @@ public-types: setup
 
 # Of the real API servers' CPU, a tenth is garbage collection at Go's default of 100.
 test: export GOGC ?= 400
+# A test runs mypy on code that uses all of src, which `make check` has read already.
+test: export MYPY_CACHE_DIR ?= $(MYPY_CACHE)
 test: setup ## all tests, JOBS=3 at a time: some wait for servers
 	$(BIN)/python -m pytest --numprocesses $(or $(JOBS),3) --dist worksteal
 

@@ -15,6 +15,7 @@ from tests.cli.page import ask_page
 from tests.cli.process import Running
 
 from mooring.cli import main
+from mooring.cli.cluster import _in_zones
 from mooring.cli.cluster_report import PlacementReport
 from mooring.client.http import HttpTransport
 from mooring.client.kubeconfig import load_kubeconfig
@@ -92,9 +93,6 @@ def test_says_where_it_is_and_what_to_try(tmp_path: Path) -> None:
     ("words", "said"),
     [
         (["--nodes", "4"], "4 in 3 zones"),
-        (["--nodes", "2"], "2 in 2 zones"),
-        (["--nodes", "1"], "1 in 1 zone"),
-        (["--nodes", "2", "--zones", "0"], "2"),
         (["--nodes", "3", "--pool", "gpu:2"], "5, 3 of them in 3 zones (node 3, gpu 2)"),
     ],
 )
@@ -102,6 +100,19 @@ def test_counts_nodes_and_zones_that_are_there(words: list[str], said: str, tmp_
     with up(tmp_path / "config", *words) as cluster:
         assert cluster.until("nodes:") == f"nodes:      {said}"
         cluster.stop()
+
+
+@pytest.mark.parametrize(
+    ("zones", "said"),
+    [
+        (["zone-a", "zone-b"], " in 2 zones"),
+        (["zone-a"], " in 1 zone"),
+        (["zone-a", "zone-a", ""], ", 2 of them in 1 zone"),
+        (["", ""], ""),
+    ],
+)
+def test_counts_no_zone_that_has_no_node(zones: list[str], said: str) -> None:
+    assert _in_zones(zones) == said
 
 
 def test_keeps_its_kubeconfig_in_a_folder_of_its_own_that_vanishes() -> None:

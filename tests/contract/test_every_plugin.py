@@ -67,7 +67,7 @@ ARGS: dict[str, list[dict[str, Any]]] = {
 }
 
 REGISTRY = Registry.discover()
-EXAMPLES = Examples(seeds=range(sized(8)))
+EXAMPLES = Examples(seeds=range(sized(5)))
 
 
 @pytest.mark.parametrize("name", sorted(REGISTRY.names))

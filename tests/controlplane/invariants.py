@@ -15,7 +15,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from tests.controlplane.admin import Object
 from tests.controlplane.plane import Plane
@@ -186,20 +188,42 @@ def _is_finished(pod: Object) -> bool:
 
 
 def _trail(control_plane: Plane, namespace: str) -> list[Object]:
-    path = control_plane.folder / "audit.log"
-    if not path.exists():
-        return []
-    whole_lines = path.read_text().split("\n")[:-1]  # the last may be written right now
-    events = [event for line in whole_lines if (event := _event(line)) is not None]
-    events.sort(key=lambda event: event["stageTimestamp"])
-    return [event for event in events if namespace in ("", event["objectRef"]["namespace"])]
+    trail = _TRAILS.setdefault(control_plane, _Trail(control_plane.folder / "audit.log"))
+    return [event for event in trail.read() if namespace in ("", event["objectRef"]["namespace"])]
 
 
-def _event(line: str) -> Object | None:
+class _Trail:
+    """An audit log, of which each line is decoded once: tests ask again until a pod is bound."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._position = 0  # in the file, behind the last whole line
+        self._events: list[Object] = []
+
+    def read(self) -> list[Object]:
+        """All events so far, in the order in which they were answered."""
+        if not self._path.exists():
+            return []
+        with self._path.open("rb") as file:
+            file.seek(self._position)
+            new = file.read()
+        whole = new[: new.rfind(b"\n") + 1]  # the last line may be written right now
+        self._position += len(whole)
+        if whole:
+            events = (_event(line) for line in whole.split(b"\n")[:-1])
+            self._events += [event for event in events if event is not None]
+            self._events.sort(key=lambda event: event["stageTimestamp"])
+        return self._events
+
+
+_TRAILS: WeakKeyDictionary[Plane, _Trail] = WeakKeyDictionary()
+
+
+def _event(line: bytes) -> Object | None:
     """None for what a server wrote that was killed while it did; the next one goes on behind it."""
     try:
         event: Object = json.loads(line)
-    except json.JSONDecodeError:
+    except ValueError:  # not JSON, or not even UTF-8
         return None
     return event
 

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any
 
 import pytest
-from tests.controlplane.invariants import Bind, double_binds, overcommitted, quantity, requests
+from tests.controlplane.embedded import EmbeddedPlane
+from tests.controlplane.invariants import (
+    Bind,
+    binds,
+    double_binds,
+    overcommitted,
+    quantity,
+    requests,
+)
 from tests.controlplane.objects import node, pod
 
 GIB = 1 << 30
@@ -81,3 +91,38 @@ def test_pod_is_bound_twice_only_if_both_succeeded_and_it_is_the_same_pod() -> N
     refused, successor = replace(first, code=409), replace(first, uid="uid-2")
     assert double_binds([first, refused, successor]) == []
     assert double_binds([first, successor, replace(first, node="m")]) == ["ns/p (uid-1)"]
+
+
+class Written(EmbeddedPlane):
+    """Never started: only its audit log is read."""
+
+    def write(self, text: bytes) -> None:
+        with (self.folder / "audit.log").open("ab") as file:
+            file.write(text)
+
+
+def line(name: str, second: int, namespace: str = "ns") -> bytes:
+    event = {
+        "verb": "create",
+        "objectRef": {"namespace": namespace, "name": name, "subresource": "binding"},
+        "requestObject": {"metadata": {"uid": f"uid-{name}"}, "target": {"name": "n"}},
+        "user": {"username": "u"},
+        "responseStatus": {"code": 201},
+        "stageTimestamp": f"2026-01-01T00:00:{second:02}.000000Z",
+    }
+    return json.dumps(event).encode() + b"\n"
+
+
+def test_the_trail_goes_on_where_it_was_read_to() -> None:
+    plane = Written()
+    try:
+        assert binds(plane) == []
+        second = line("b", 2)
+        plane.write(line("c", 3) + second[:20])  # a line that is being written
+        assert [bind.pod for bind in binds(plane)] == ["c"]
+        plane.write(second[20:] + b'{"cut off by a kill, \xc3' + line("x", 4) + line("a", 1))
+        plane.write(line("d", 5, "other"))
+        assert [bind.pod for bind in binds(plane)] == ["a", "b", "c", "d"]
+        assert [bind.pod for bind in binds(plane, "ns")] == ["a", "b", "c"]
+    finally:
+        shutil.rmtree(plane.folder)

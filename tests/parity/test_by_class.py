@@ -36,14 +36,14 @@ FAMILIES: Final = sorted(path.name.removesuffix(".jsonl.gz") for path in DATA.gl
 def test_a_scheduler_decides_as_recorded(family: str) -> None:
     different: list[str] = []
     count = by_class = 0
-    with gzip.open(DATA / f"{family}.jsonl.gz") as lines:
+    with gzip.open(DATA / f"{family}.jsonl.gz") as lines, asyncio.Runner() as runner:
         for line in lines:
             expect = json.loads(line)["expect"]
             (scenario,) = read_scenarios([line])
             assert isinstance(scenario, Scenario)
             if expect["outcome"] == "Gated":
                 continue
-            rig = Rig(scenario)
+            rig = Rig(scenario, runner)
             decisions = {"at first": rig.decide()}
             by_class += rig.decided_by_class
             rig.change_and_change_back()
@@ -71,8 +71,9 @@ class FrozenClock:
 class Rig:
     """A scheduler that knows the cluster of a scenario."""
 
-    def __init__(self, scenario: Scenario) -> None:
+    def __init__(self, scenario: Scenario, runner: asyncio.Runner) -> None:
         self._scenario = scenario
+        self._runner = runner
         cluster = LocalCluster()
         self._scheduler = Scheduler(
             configuration(scenario), client=cluster, recorder=cluster, clock=FrozenClock()
@@ -99,7 +100,9 @@ class Rig:
         """The decision for a pod of the scenario's class, as the scheduler's loop makes it."""
         (runtime,) = self._scheduler.runtimes.values()
         pod = Pod(self._scenario.pod)
-        return asyncio.run(runtime.cycle.decide(CycleState(), pod, self._scheduler.cache.nodes))
+        return self._runner.run(
+            runtime.cycle.decide(CycleState(), pod, self._scheduler.cache.nodes)
+        )
 
     def change_and_change_back(self) -> None:
         """Every node gets another zone and a pod; a decision is made; they are as before."""

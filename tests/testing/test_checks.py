@@ -11,7 +11,7 @@ from mooring.framework.plugin import Base
 from mooring.testing import Check, Examples, check_plugin, node, plugin_checks, pod
 from mooring.testing.checks import CHECKS
 
-FEW = Examples(seeds=range(12))
+FEW = Examples(seeds=(0, 4, 6, 9))  # each fault shows in one of these, most in several
 
 BROKEN: list[tuple[type[Base], str, str]] = [
     (faulty.Nameless, "check_contract", "needs a `name`"),
@@ -169,8 +169,8 @@ class Licence(fw.Filter):
 
 
 def test_tries_the_examples_it_is_given() -> None:
-    check_plugin(Licence)
-    licensed = Examples(pods=[pod("p", annotations={"licence": "x"})], nodes=[node("n")])
+    check_plugin(Licence, examples=FEW)
+    licensed = Examples(FEW.seeds, pods=[pod("p", annotations={"licence": "x"})], nodes=[node("n")])
     with pytest.raises(AssertionError, match="check_refusals_say_why"):
         check_plugin(Licence, examples=licensed)
 

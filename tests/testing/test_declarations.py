@@ -147,7 +147,7 @@ def test_tries_pods_that_it_is_given_as_well() -> None:
         def filter(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> fw.Status:
             return fw.OK if "licence" not in pod.annotations else declarations.NOT_HERE
 
-    check_plugin(Licensed, examples=FEW)
+    check_plugin(Licensed, examples=FEWER)
     licensed = Examples(
         seeds=range(4), pods=[pod("p", annotations={"licence": "x"})], nodes=[node("n")]
     )

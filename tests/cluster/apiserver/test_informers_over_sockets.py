@@ -1,6 +1,6 @@
 """The same as `test_informers.py` over HTTPS, on wires that are cut in the middle of anything.
 
-MOORING_FUZZ_WRITES says how many random writes there are (20,000, which takes some 15 s), and
+MOORING_FUZZ_WRITES says how many random writes there are (20,000 take some 15 s), and
 MOORING_FUZZ_SEED is the seed.
 """
 
@@ -24,7 +24,7 @@ from mooring.client.kubeconfig import load_kubeconfig
 from mooring.cluster.apiserver.http import HttpServer
 from mooring.cluster.apiserver.transport import LocalTransport
 
-WRITES = int(os.environ.get("MOORING_FUZZ_WRITES", "5000"))
+WRITES = int(os.environ.get("MOORING_FUZZ_WRITES", "2500"))
 SEED = int(os.environ.get("MOORING_FUZZ_SEED", "11"))
 CLIENTS = 20
 OVER_SOCKETS = 12  # of the clients; the others are in the same process

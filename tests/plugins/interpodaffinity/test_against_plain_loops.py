@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tests.plugins.interpodaffinity import model
 from tests.plugins.interpodaffinity.model import Cluster
 from tests.plugins.interpodaffinity.strategies import clusters, pods
+from tests.sizes import sized
 
 from mooring.api import codec, core
 from mooring.cache import nodes as node_table
@@ -62,7 +63,7 @@ def meant(incoming: Pod, cluster: Cluster) -> dict[str, str]:
 
 
 @given(cluster=clusters(), incoming=pods("new"))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=sized(75), deadline=None)
 def test_filters_as_plain_loops_do(cluster: Cluster, incoming: Pod) -> None:
     cache = cache_of(cluster)
     plugin, state = plugin_in(cache), CycleState()
@@ -77,7 +78,7 @@ def test_filters_as_plain_loops_do(cluster: Cluster, incoming: Pod) -> None:
 
 
 @given(cluster=clusters(), incoming=pods("new"), data=st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=sized(75), deadline=None)
 def test_what_ifs_equal_the_cluster_they_imagine(
     cluster: Cluster, incoming: Pod, data: st.DataObject
 ) -> None:
@@ -112,7 +113,7 @@ def test_what_ifs_equal_the_cluster_they_imagine(
     hard_weight=st.sampled_from([0, 1, 7, 100]),
     ignore=st.booleans(),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=sized(75), deadline=None)
 def test_scores_as_plain_loops_do(
     cluster: Cluster, incoming: Pod, hard_weight: int, ignore: bool
 ) -> None:
@@ -143,7 +144,7 @@ def test_scores_as_plain_loops_do(
 
 @pytest.mark.parametrize("most_counters", [1, node_table.MAX_COUNTERS])
 @given(cluster=clusters(), incoming=pods("new"), data=st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=sized(40), deadline=None)
 def test_follows_pods_that_come_and_go_whatever_earlier_pods_left(
     most_counters: int, cluster: Cluster, incoming: Pod, data: st.DataObject
 ) -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 from tests.plugins.volumes.random_storage import random_storage
+from tests.sizes import sized
 
 from mooring.framework import CycleState
 from mooring.framework.plugin import Base
@@ -19,7 +20,7 @@ PLUGINS: tuple[type[NodeVolumeLimits | VolumeBinding | VolumeRestrictions | Volu
 )
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(sized(2)))
 @pytest.mark.parametrize("plugin", PLUGINS)
 def test_keeps_the_contract_with_volumes(plugin: type[Base], seed: int) -> None:
     storage = random_storage(seed)
