@@ -9,6 +9,7 @@ import msgspec
 from msgspec import structs
 
 from mooring.cli.config import plugin_classes, registry_with
+from mooring.cli.imagined import plural
 from mooring.cli.live import one_line, table_of, wide_console
 from mooring.cli.options import CommandOptions
 from mooring.cli.sources import reported
@@ -51,16 +52,17 @@ def run(options: ReplayOptions) -> int:
 
 def _show(found: ReplayAnswer, limit: int) -> None:
     console = wide_console()
+    waiting = len(found.waiting)
     console.print(
         f"{found.attempts:,} attempts: {found.equal:,} decided the same,"
-        f" {found.different:,} otherwise; {found.placed:,} pods placed"
+        f" {found.different:,} otherwise; {plural(found.placed, 'pod')} placed"
     )
     if found.skipped:
         console.print(f"{found.skipped:,} of schedulers that the configuration does not have")
     if found.evicted:
-        console.print(f"{found.evicted:,} pods evicted")
-    if found.waiting:
-        console.print(f"{len(found.waiting):,} pods wait at the end")
+        console.print(f"{plural(found.evicted, 'pod')} evicted")
+    if waiting:
+        console.print(f"without a node at the end: {plural(waiting, 'pod')}")
     if found.differences:
         table = table_of("attempt", "pod", "recorded", last="now", numbers=("attempt",))
         for one in found.differences[:limit]:
