@@ -165,7 +165,7 @@ def test_what_if_tells_moves_shortages_and_budgets(folder: Folder) -> None:
     assert max(map(len, said.splitlines())) <= 80
     answer = folder.data("what-if", "x.snap.gz", "--drain", "n1")
     assert (answer["format"], answer["version"]) == ("mooring-what-if", 1)
-    assert answer["moved"] == [{"pod": "default/a", "from": "n1", "to": "n3"}]
+    assert answer["moved"] == [{"pod": "default/a", "from": "n1", "to": "n3", "waits": False}]
     assert answer["pending"][0]["pod"] == "default/b"
     assert answer["budgets"][0]["budget"] == "default/keep"
     assert (

@@ -42,7 +42,7 @@ def soft(topology_key: str, skew: int) -> dict[str, Any]:
 
 # What random pods hardly ever have, and parts of the keys are about.
 RARE = Examples(
-    seeds=range(sized(3)),
+    seeds=range(sized(8)),
     pods=[
         # The default constraints, written out, and the same by default.
         pod(

@@ -1,7 +1,7 @@
 import asyncio
 import signal
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -42,8 +42,11 @@ def raises(error: BaseException) -> Callable[..., Any]:
     return call
 
 
-def run(work: Coroutine[Any, Any, Any]) -> Any:
-    return asyncio.run(work)
+def run(work: Awaitable[Any]) -> Any:
+    async def main() -> Any:
+        return await work
+
+    return asyncio.run(main())
 
 
 def test_hands_the_answer_through() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
+from inspect import cleandoc
 from typing import Any, Final
 
 import msgspec
@@ -44,6 +45,9 @@ _REF: Final = "#/components/schemas/{name}"
 def document() -> dict[str, Any]:
     """All of it."""
     _, schemas = msgspec.json.schema_components(_STRUCTS, ref_template=_REF)
+    for schema in schemas.values():
+        if "description" in schema:  # a docstring, which Python indents as in the source until 3.12
+            schema["description"] = cleandoc(schema["description"])
     schemas["Status"] = {
         "type": "object",
         "description": "Why there is no answer, as from any Kubernetes component.",
