@@ -53,7 +53,7 @@ def mooring(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int
 
 
 def all_rows(path: Path) -> list[dict[str, Any]]:
-    with sqlite3.connect(path) as database:
+    with closing(sqlite3.connect(path)) as database:
         found = database.execute(f"SELECT {', '.join(COLUMNS)} FROM records ORDER BY run, seq")
         return [dict(zip(COLUMNS, row, strict=True)) for row in found]
 
@@ -250,7 +250,7 @@ def test_what_is_wrong_is_one_line(
 def test_the_sql_of_the_how_to_runs(recorded: Path) -> None:
     queries = list(blocks(ROOT / "docs/howto/query-the-record.md", "sql"))
     assert len(queries) == 6
-    with sqlite3.connect(recorded) as database:
+    with closing(sqlite3.connect(recorded)) as database:
         found = [database.execute(query).fetchall() for query in queries]
     assert all(rows for rows in found[:-1])  # no bind failed
 

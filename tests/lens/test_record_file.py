@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 import sys
 import textwrap
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def written(path: Path, query: str = "SELECT * FROM records ORDER BY seq") -> list[dict[str, Any]]:
-    with sqlite3.connect(path) as database:
+    with closing(sqlite3.connect(path)) as database:
         database.row_factory = sqlite3.Row
         return [dict(row) for row in database.execute(query)]
 
