@@ -111,7 +111,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except GoError as error:
         print(error, file=sys.stderr)
         return 1
-    with ControlPlane() as control_plane, tempfile.TemporaryDirectory() as folder:
+    with ControlPlane(large=True) as control_plane, tempfile.TemporaryDirectory() as folder:
         made = nodes(options.nodes, zones=3)
         control_plane.admin.create_many(made)
         names = [one["metadata"]["name"] for one in made]

@@ -57,7 +57,7 @@ class Rig:
 
     def __init__(self, nodes: int, *, audit: bool = False) -> None:
         arguments = (*_NO_FINALIZERS, *(() if audit else _NO_AUDIT))
-        self.plane: ControlPlane = ControlPlane(apiserver_args=arguments)
+        self.plane: ControlPlane = ControlPlane(apiserver_args=arguments, large=True)
         self.nodes: int = nodes
 
     def __enter__(self) -> Self:

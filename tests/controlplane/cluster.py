@@ -32,18 +32,22 @@ from tests.controlplane.waiting import wait_until
 
 _HOSTS = ("127.0.0.1", "localhost", "kubernetes.default.svc")
 # Memory is plentiful and processor time is not: a third of it is garbage collection by default.
-# So none is collected below the limit, which an API server of the tests hardly reaches.
-_GO = {"GOGC": "off", "GOMEMLIMIT": "1GiB"}
+# So none is collected below the limit; an API server with more to keep would do nothing else.
+_SMALL = {"GOGC": "off", "GOMEMLIMIT": "1GiB"}
+_LARGE = {"GOGC": "400"}
 
 
 class ControlPlane(Plane):
     """One API server and its etcd; several may run side by side.
 
     `durable` makes etcd write through to the disk, `apiserver_args` are further flags for the
-    API server. With MOORING_KEEP_RIG=1 the folder with logs and data stays after the end.
+    API server, `large` is for more than some ten thousand pods. With MOORING_KEEP_RIG=1 the folder
+    with logs and data stays after the end.
     """
 
-    def __init__(self, *, durable: bool = False, apiserver_args: Sequence[str] = ()) -> None:
+    def __init__(
+        self, *, durable: bool = False, apiserver_args: Sequence[str] = (), large: bool = False
+    ) -> None:
         programs = binaries()
         super().__init__()
         self._etcd_port, self._port = Port(), Port()
@@ -64,7 +68,7 @@ class ControlPlane(Plane):
             self.folder / "etcd.log",
             ready=self._etcd_is_ready,
             ports=[self._etcd_port.number],
-            env=_GO,
+            env=_LARGE if large else _SMALL,
         )
         self.apiserver: Process = Process(
             "kube-apiserver",
@@ -78,7 +82,7 @@ class ControlPlane(Plane):
             self.folder / "kube-apiserver.log",
             ready=self._apiserver_is_ready,
             ports=[self._port.number],
-            env=_GO,
+            env=_LARGE if large else _SMALL,
         )
         self.admin_user = self.add_user("rig-admin", groups=["system:masters"])
 
