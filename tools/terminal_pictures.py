@@ -11,11 +11,11 @@ import asyncio
 import io
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -27,11 +27,12 @@ from mooring.cluster.embedded import EmbeddedCluster, run_scheduler
 from mooring.lens.record_file import RecordFile
 from mooring.testing import node, pod
 
-IMAGES = Path(__file__).parent.parent / "docs" / "images"
+DOCS = Path(__file__).parent.parent / "docs"
+IMAGES = DOCS / "images"
 FONTS = "ui-monospace, SFMono-Regular, Menlo, Consolas, DejaVu Sans Mono, monospace"
 WIDTH = 92  # columns; lines are wrapped to it
 
-RECORD, JOURNAL, PACKED = "decisions.db", "journal", "tighter.yaml"
+RECORD, JOURNAL, TIGHTER = "decisions.db", "journal", "tighter.yaml"
 BY_OUTCOME = """SELECT outcome, count(*) AS attempts, sum(victims) AS victims
   FROM records GROUP BY outcome ORDER BY attempts DESC"""
 COMMANDS = {
@@ -41,21 +42,10 @@ COMMANDS = {
     ],
     "replay": [
         ["mooring", "replay", JOURNAL],
-        ["mooring", "replay", JOURNAL, "--config", PACKED, "--limit", "6"],
+        ["mooring", "replay", JOURNAL, "--config", TIGHTER, "--limit", "6"],
     ],
 }
 """By picture: what is called, in a folder with what a scheduler recorded."""
-
-_PACKED = """
-apiVersion: kubescheduler.config.k8s.io/v1
-kind: KubeSchedulerConfiguration
-profiles:
-- schedulerName: default-scheduler
-  pluginConfig:
-  - name: NodeResourcesFit
-    args:
-      scoringStrategy: {type: MostAllocated, resources: [{name: cpu, weight: 1}]}
-"""
 
 
 def take_demo() -> Console:
@@ -87,7 +77,7 @@ def take_commands(commands: Sequence[Sequence[str]], folder: Path) -> Console:
 
 async def record_decisions(folder: Path) -> None:
     """A small shop for a few seconds: rollouts, a pod that fits nowhere, and an urgent one."""
-    (folder / PACKED).write_text(_PACKED)
+    shutil.copy(DOCS / "howto" / "packed.yaml", folder / TIGHTER)
     async with EmbeddedCluster(startup=0.01, stop=0.01) as cluster:
         urgent = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "value": 1000}
         cluster.apply({**urgent, "metadata": {"name": "urgent"}})
@@ -136,9 +126,8 @@ def main() -> int:
         folder = Path(name)
         if any(one in COMMANDS for one in wanted):
             asyncio.run(record_decisions(folder))
-        takes = {one: partial(take_commands, COMMANDS[one], folder) for one in COMMANDS}
         for one in wanted:
-            console = take_demo() if one == "demo" else takes[one]()
+            console = take_demo() if one == "demo" else take_commands(COMMANDS[one], folder)
             svg = console.export_svg(title=f"mooring {one}", theme=MONOKAI, unique_id=one)
             (IMAGES / f"{one}.svg").write_text(without_fonts(svg), encoding="utf-8")
             print(f"wrote {IMAGES / f'{one}.svg'}")

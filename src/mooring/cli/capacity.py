@@ -21,7 +21,6 @@ from mooring.cli.progress import progress
 from mooring.cli.sources import SourceOptions, load, reported
 from mooring.cli.what_if import why_refused
 from mooring.errors import Problem, UsageError
-from mooring.observe import garbage_collection
 from mooring.simulator.answers import CapacityAnswer
 from mooring.simulator.capacity import Demand, capacity
 from mooring.simulator.imagine import Run, search_paths
@@ -62,7 +61,6 @@ def run(options: CapacityOptions) -> int:
         seed=options.seed,
     )
     snapshot = load(options, quiet=True)
-    garbage_collection.freeze_existing_objects()
     with progress() as shown:
         answer = capacity(snapshot, demand, asked, name=options.source, on_bound=shown.placed)
     print_answers([answer], options.output, _show)

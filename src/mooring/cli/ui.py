@@ -14,7 +14,6 @@ from mooring.client.errors import Forbidden
 from mooring.errors import ConfigError, Problem
 from mooring.lens.explainer import Explainer
 from mooring.lens.offline import OfflineLens
-from mooring.observe import garbage_collection
 from mooring.observe.signals import handle_signals
 from mooring.simulator.imagine import Run, search_paths
 from mooring.simulator.questions import Imagination
@@ -50,7 +49,6 @@ def _of_snapshot(options: UiOptions) -> tuple[OfflineLens, Imagination]:
     registry = registry_with(options.plugin)
     config = read_configuration(options.config).config if options.config else None
     snapshot = load(options, quiet=True)  # what matters is in the notes
-    garbage_collection.freeze_existing_objects()
     lens = OfflineLens(
         snapshot,
         Explainer(snapshot, config, registry),

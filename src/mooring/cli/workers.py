@@ -10,7 +10,6 @@ from typing import Any, Final
 
 from mooring.cli.progress import progress
 from mooring.errors import ConfigError, Problem
-from mooring.observe import garbage_collection
 from mooring.simulator.imagine import RunOutcome
 from mooring.simulator.sweeps import Job, MakeWorkers, Workers, outcomes, processes
 
@@ -20,7 +19,6 @@ PATIENCE = 10.0  # seconds to reach a Dask scheduler
 
 def carried_out(jobs: Sequence[Job], *, processes_wanted: int, dask: str) -> list[RunOutcome]:
     """The outcomes of all runs, in order."""
-    garbage_collection.freeze_existing_objects()
     workers = _workers(len(jobs), processes_wanted, dask)
     with progress() as shown:
         on_done = partial(shown.done, total=len(jobs))
