@@ -157,6 +157,24 @@ def test_a_step_tries_nodes_with_few_pods_together(steps: list[int]) -> None:
     assert tried.count(1) >= 9  # one with many pods may be the last beside some with few
 
 
+def test_a_preemption_that_is_under_way_ends_the_search(steps: list[int]) -> None:
+    """The nominated node is tried first, wherever it stands: it decides whether others are."""
+    *others, _ = crowded(60)
+    vip = pod("vip", cpu=3, gates=["wait"], spec=_of_class(9), nominated="n59")
+    sandbox, running = started(*others, vip)
+    target = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
+    with sandbox:
+        victim = sandbox.get("pod", "p59-0")
+        victim["status"]["conditions"] = [target]
+        sandbox.apply(victim)
+        sandbox.delete("pod", "p59-0")  # no kubelet ends it
+        sandbox.advance(1)
+        found = explain(sandbox, running.lens, "default/vip")
+        assert not found["preemption"]["helps"]
+        assert "terminating pod on the nominated node" in found["preemption"]["message"]
+    assert len(steps) == 2  # the list of nodes, and the nominated one
+
+
 def test_decisions_are_made_between_the_steps(steps: list[int]) -> None:
     sandbox, running = started(*crowded(60))
     with sandbox:

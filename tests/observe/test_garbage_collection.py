@@ -33,6 +33,19 @@ except ValueError:
 """
 
 
+FREEZE = """
+import gc
+from mooring.observe import garbage_collection
+
+garbage_collection.freeze_existing_objects()
+assert gc.get_freeze_count() > 1_000 > len(gc.get_objects())
+"""
+
+
+def test_what_exists_is_not_looked_at_again() -> None:
+    subprocess.run([sys.executable, "-c", FREEZE], check=True)
+
+
 def test_is_suspended_while_a_cluster_is_read_and_keeps_no_earlier_one() -> None:
     assert gc.isenabled()
     subprocess.run([sys.executable, "-c", SCRIPT], check=True)
