@@ -20,10 +20,10 @@ from mooring.framework._internal import (
     everything_of,
     has_key_from_spec,
     has_key_version,
-    has_own_key,
     has_tables,
     key_version_of,
     may_depend_on,
+    may_have_own_key,
     vouches_for_reads,
 )
 from mooring.runtime import Guard, PluginError, picks_pods
@@ -156,6 +156,11 @@ class ClassKeys(Generic[T]):
         keyed = [one for one in (KeyedPlugin(each, objects) for each in plugins) if one.counts]
         self._by_spec = [one for one in keyed if has_key_from_spec(one.plugin)]
         self._others = [one for one in keyed if not has_key_from_spec(one.plugin)]
+        self._with_own_keys = [
+            (place, one.plugin)
+            for place, one in enumerate(self._by_spec)
+            if may_have_own_key(one.plugin)
+        ]
         self._versioned = [one for one in self._by_spec if has_key_version(one.plugin)]
         self.plugins: tuple[KeyedPlugin, ...] = (*self._by_spec, *self._others)
         self._templates: dict[Hashable, list[_Template[T]]] = {}
@@ -238,7 +243,7 @@ class ClassKeys(Generic[T]):
 
     def _own(self, pod: Pod) -> list[int]:
         """The places of keys that may differ between pods with this spec."""
-        return [place for place, one in enumerate(self._by_spec) if has_own_key(one.plugin, pod)]
+        return [place for place, plugin in self._with_own_keys if plugin.has_own_key(pod)]
 
     def _with_own(self, template: _Template[T], pod: Pod) -> tuple[Hashable, ...]:
         """The keys by spec of this very pod."""

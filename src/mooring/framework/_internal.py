@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Coroutine, Hashable, Mapping, Sequence
-from typing import Any, ClassVar, Final, Generic, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, ClassVar, Final, Generic, NamedTuple, Protocol, TypeGuard, TypeVar, cast
 
 import msgspec
 import numpy as np
@@ -158,9 +158,11 @@ def has_key_from_spec(plugin: Base) -> bool:
     return isinstance(plugin, InternalPlugin) and plugin.key_from_spec
 
 
-def has_own_key(plugin: Base, pod: Pod) -> bool:
-    """Whether pods with the spec of this one may have different cache keys for any plugin."""
-    return isinstance(plugin, InternalPlugin) and plugin.has_own_key(pod)
+def may_have_own_key(plugin: Base) -> TypeGuard[InternalPlugin]:
+    """Whether pods with one spec may have different cache keys for a plugin, in some cases."""
+    if not isinstance(plugin, InternalPlugin):
+        return False
+    return type(plugin).has_own_key is not InternalPlugin.has_own_key
 
 
 def has_key_version(plugin: Base) -> bool:

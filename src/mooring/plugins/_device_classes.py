@@ -7,6 +7,7 @@ do not offer them.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 import mooring.framework as fw
 from mooring.api.requests import is_extended
@@ -56,14 +57,15 @@ class ResourceClasses:
 
     def served(self, pod: fw.Pod) -> tuple[tuple[str, int], ...]:
         """The scalar resources that a pod asks for, if at least one is served by a class."""
-        scalars = tuple(
-            (name, amount)
-            for name, amount in sorted(pod.all_requests.items())
-            if amount and is_servable(name)
-        )
+        requests = pod.all_requests
+        names = [name for name in requests if is_servable(name)]
+        if not names:
+            return ()  # most pods ask for none
+        scalars = tuple([(name, requests[name]) for name in sorted(names) if requests[name]])
         return scalars if any(self.class_of(name) is not None for name, _ in scalars) else ()
 
 
+@lru_cache(maxsize=1_000)
 def is_servable(resource: str) -> bool:
     """Whether a class may serve a resource, by its name."""
     return resource.startswith(IMPLICIT_RESOURCE_PREFIX) or is_extended(resource)

@@ -30,7 +30,7 @@ from mooring.framework._internal import (
     Permissions,
 )
 from mooring.framework.depends_on import DependsOn
-from mooring.plugins._device_classes import ResourceClasses, is_servable
+from mooring.plugins._device_classes import ResourceClasses
 from mooring.plugins.dynamicresources.allocation import allocations
 from mooring.plugins.dynamicresources.ask import Ask, Asks, PodDeviceClaims, RefusedAsk
 from mooring.plugins.dynamicresources.binding import ClaimBinder, ClaimReservation
@@ -161,11 +161,7 @@ class DynamicResources(
     # --- keys ------------------------------------------------------------------------------------
 
     def has_own_key(self, pod: fw.Pod) -> bool:
-        return bool(pod.spec.resource_claims) or self._is_served(pod)
-
-    def _is_served(self, pod: fw.Pod) -> bool:
-        """Whether devices may serve an extended resource of a pod."""
-        return any(map(is_servable, pod.all_requests)) and bool(self._classes.served(pod))
+        return bool(pod.spec.resource_claims or self._classes.served(pod))
 
     def key_version(self) -> Hashable:
         return self.handle.objects.version(DeviceClass)

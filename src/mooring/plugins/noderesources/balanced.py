@@ -158,19 +158,21 @@ def balance_all(fractions: FloatArray) -> FloatArray:
     if count < 2:
         return np.full(fractions.shape[1:], float(fw.MAX_SCORE))
     if count == 2:
-        spread: FloatArray = fractions[0] - fractions[1]
-        spread *= 0.5
-        np.abs(spread, out=spread)
-    else:
-        mean = np.zeros(fractions.shape[1:])
-        for fraction in fractions:
-            mean += fraction
-        mean /= count
-        squares = np.zeros(fractions.shape[1:])
-        for fraction in fractions:
-            squares += (fraction - mean) * (fraction - mean)
-        squares /= count
-        spread = np.sqrt(squares, out=squares)
+        # Twice the spread: to scale by two changes no rounding.
+        distance: FloatArray = fractions[0] - fractions[1]
+        np.abs(distance, out=distance)
+        np.subtract(2, distance, out=distance)
+        distance *= fw.MAX_SCORE / 2
+        return np.floor(distance, out=distance)
+    mean = np.zeros(fractions.shape[1:])
+    for fraction in fractions:
+        mean += fraction
+    mean /= count
+    squares = np.zeros(fractions.shape[1:])
+    for fraction in fractions:
+        squares += (fraction - mean) * (fraction - mean)
+    squares /= count
+    spread: FloatArray = np.sqrt(squares, out=squares)
     np.subtract(1, spread, out=spread)
     spread *= fw.MAX_SCORE
     return np.floor(spread, out=spread)

@@ -54,14 +54,18 @@ class ScoredRequests(msgspec.Struct, frozen=True, eq=False):
 
     @classmethod
     def of(cls, each: tuple[ScoredRequest, ...]) -> "ScoredRequests":
-        weights = [request.weight for request in each]
+        resources: list[str] = []
+        amounts: list[int] = []
+        total_weight = 0
+        counts_devices = False
+        for request in each:
+            resources.append(request.resource)
+            amounts.append(request.amount)
+            total_weight += request.weight
+            counts_devices |= request.devices is not None
+        are_weighted = total_weight != len(each)  # no weight is below 1
         return cls(
-            each,
-            tuple([request.resource for request in each]),
-            _column([request.amount for request in each]),
-            sum(weights),
-            weights != [1] * len(weights),
-            any(request.devices is not None for request in each),
+            each, tuple(resources), _column(amounts), total_weight, are_weighted, counts_devices
         )
 
     @property
@@ -71,7 +75,7 @@ class ScoredRequests(msgspec.Struct, frozen=True, eq=False):
 
 
 def _column(numbers: Sequence[int]) -> FloatArray:
-    return np.array(numbers, dtype=np.float64).reshape(-1, 1)
+    return np.array([numbers], dtype=np.float64).T
 
 
 class Capacity(msgspec.Struct, frozen=True, eq=False):
