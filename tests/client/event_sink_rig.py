@@ -12,7 +12,7 @@ from mooring.api.core import Namespace
 from mooring.api.meta import ObjectReference
 from mooring.client.client import ApiClient
 from mooring.client.events import EventSink
-from mooring.client.flowcontrol import BindsInProgress, RateLimiter
+from mooring.client.flowcontrol import WritesInProgress, RateLimiter
 from mooring.client.transport import NewFence
 from mooring.cluster.apiserver.events import from_storage
 from mooring.cluster.apiserver.resources import known
@@ -33,14 +33,14 @@ class EventSinkRig(LoopRig):
         super().__init__()
         self.server = FaultyServer(self._now)
         self.server.put(Namespace, "shop")
-        self.binds = BindsInProgress()
+        self.writes = WritesInProgress()
         self.sink = EventSink(
             ApiClient(self.server, limiter=limiter, fence=fence),
             host="host",
             clock=self._now,
             capacity=capacity,
             rng=random.Random(1),
-            binds=self.binds,
+            writes=self.writes,
         )
         self.task = self.loop.create_task(self.sink.run())
         self.loop.settle()

@@ -245,7 +245,7 @@ def test_ends_in_order(rig: Rig, caplog: pytest.LogCaptureFixture) -> None:
     rig.sandbox.advance(1)
     assert component.is_stopping
     assert rig.said == ["stop"]
-    component.binds.begin()  # so that the Event waits until the end
+    component.writes.begin()  # so that the Event waits until the end
     emit(component)
     rig.ends.set()
     rig.sandbox.advance(1)
@@ -271,7 +271,7 @@ def test_work_that_does_not_end_is_given_up(rig: Rig, caplog: pytest.LogCaptureF
 
 def test_counts_events_that_were_dropped(rig: Rig) -> None:
     component = rig.start(max_events=1)
-    component.binds.begin()
+    component.writes.begin()
     for name in ("a", "b", "c"):
         reference = pod(name).api.reference
         component.events.emit(reference, "Normal", "Tested", "Testing", "", controller="me")

@@ -15,7 +15,7 @@ from mooring.api.codec import encode, to_builtins
 from mooring.api.meta import Condition, ObjectMeta, ObjectReference
 from mooring.client.client import ApiClient
 from mooring.client.errors import ConflictError, Fenced, Forbidden, Garbled, NotFound, Unreachable
-from mooring.client.flowcontrol import BindsInProgress, RateLimiter
+from mooring.client.flowcontrol import WritesInProgress, RateLimiter
 from mooring.client.transport import Fence
 from mooring.cluster.apiserver.resources import known
 from mooring.runtime.writer import merge_patch
@@ -40,10 +40,10 @@ class Rig:
         self.congestion: list[bool] = []
         self.is_fenced = False
         self.fences = 0  # made
-        self.binds = BindsInProgress()
+        self.writes = WritesInProgress()
         self.writer = SchedulerWriter(
             ApiClient(self.server, fence=self._new_fence, limiter=limiter),
-            binds=self.binds,
+            writes=self.writes,
             on_conflict=self.conflicts.append,
             on_congestion=self.congestion.append,
         )
@@ -377,17 +377,22 @@ def test_reports_an_update_that_was_answered_with_garbage(body: bytes) -> None:
         rig.run(rig.writer.update(pod("p", uid="uid-p").api))
 
 
-def test_events_wait_for_binds_and_evictions(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_events_wait_for_binds_status_patches_and_evictions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     rig = Rig()
     seen: list[bool] = []
     send = rig.server.send
 
     async def watched(*given: Any, **more: Any) -> Any:
-        seen.append(rig.binds.any)
+        seen.append(rig.writes.any)
         return await send(*given, **more)
 
     monkeypatch.setattr(rig.server, "send", watched)
     rig.run(rig.writer.bind(BINDING))
-    rig.run(rig.writer.delete_pod(pod("p", uid="uid-p")))
-    assert seen == [True, True]
-    assert not rig.binds.any
+    victim = pod("p", uid="uid-p")
+    rig.put_pod()
+    rig.run(rig.writer.patch_pod_status(victim, REFUSED, ""))
+    rig.run(rig.writer.delete_pod(victim))
+    assert seen == [True, True, True]
+    assert not rig.writes.any

@@ -28,7 +28,7 @@ from mooring.client.client import ApiClient
 from mooring.client.endpoint import Endpoint
 from mooring.client.errors import Fenced, Forbidden
 from mooring.client.events import EventSink
-from mooring.client.flowcontrol import BindsInProgress, RateLimiter
+from mooring.client.flowcontrol import WritesInProgress, RateLimiter
 from mooring.client.http import HttpTransport
 from mooring.client.informer import Informers
 from mooring.client.lease import STOPPED, Election, LeaderElection, default_identity, uptime
@@ -134,14 +134,14 @@ class Component:
         writing = self.close_at_end(connect())
         self.fence: NewFence | None = fence  # that of `writer`
         self.writer: ApiClient = self._make_client(writing, _limiter(qps, burst), fence)
-        self.binds: BindsInProgress = BindsInProgress()  # Events wait for them
+        self.writes: WritesInProgress = WritesInProgress()  # Events wait for them
         self.events: EventSink = EventSink(
             self._make_client(writing, _limiter(qps, burst)),
             host=host or socket.gethostname(),
             clock=clock,
             capacity=max_events,
             rng=rng,
-            binds=self.binds,
+            writes=self.writes,
         )
         self.informers: Informers = Informers(self.reader)
         self.permissions: PermissionCheck = PermissionCheck(

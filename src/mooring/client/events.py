@@ -2,8 +2,8 @@
 
 As in client-go, the first of equal Events is created, the second makes it a series, and the final
 count is written once it has been quiet for six minutes. Equal means all but the note. The queue,
-the memory and the number of tries are bounded. Events wait a few seconds for binds in progress, and
-are then sent one at a time.
+the memory and the number of tries are bounded. Events wait a few seconds for other writes in
+progress, and are then sent one at a time.
 
     emit ──▶ new events ────▶ created ─┐
         └──▶ repeats ──────▶ patched ──┴─▶ remembered until quiet ──▶ final count patched
@@ -25,7 +25,7 @@ from mooring.api.meta import ObjectReference
 from mooring.client import errors
 from mooring.client.client import ApiClient
 from mooring.client.event_series import Series, word
-from mooring.client.flowcontrol import BindsInProgress, RequestPriority
+from mooring.client.flowcontrol import WritesInProgress, RequestPriority
 from mooring.client.transport import STRATEGIC_MERGE_PATCH
 from mooring.errors import ApiError
 
@@ -42,7 +42,7 @@ PAUSE: Final = 10.0  # seconds between tries, and up to a quarter more
 MAX_SERIES: Final = 4096  # remembered at once
 CONCURRENCY: Final = 4  # requests
 
-PATIENCE: Final = 5.0  # seconds that an Event waits for binds
+PATIENCE: Final = 5.0  # seconds that an Event waits for other writes
 
 
 _Key = tuple[str, str, str, ObjectReference, ObjectReference | None]
@@ -51,7 +51,7 @@ _Key = tuple[str, str, str, ObjectReference, ObjectReference | None]
 class EventSink:
     """Takes Events and sends them in the background; `emit` is for the thread of the loop.
 
-    `host` tells the processes of one controller apart. Events wait for `binds`.
+    `host` tells the processes of one controller apart. Events wait for `writes`.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class EventSink:
         clock: Callable[[], float] = time.time,
         capacity: int = 1000,
         rng: random.Random | None = None,
-        binds: BindsInProgress | None = None,
+        writes: WritesInProgress | None = None,
     ) -> None:
         self.dropped: int = 0  # not sent, because too many were waiting
         self.sent: int = 0  # requests that were accepted
@@ -72,10 +72,10 @@ class EventSink:
         self._clock = clock
         self._capacity = capacity
         self._rng = rng or random.Random()
-        self._binds = binds
-        self._go_on = asyncio.Event()  # set when Events need not wait for binds
-        if binds is not None:
-            binds.on_none(self._go_on.set)
+        self._writes = writes
+        self._go_on = asyncio.Event()  # set when Events need not wait
+        if writes is not None:
+            writes.on_none(self._go_on.set)
         self._series: OrderedDict[_Key, Series] = OrderedDict()  # the longest unseen first
         self._new: deque[Series] = deque()
         self._repeats: deque[Series] = deque()
@@ -216,18 +216,18 @@ class EventSink:
 
     async def _send_waiting(self, *, is_first: bool = True) -> None:
         while self._waiting:
-            await self._wait_for_binds(is_first=is_first)
+            await self._wait_for_writes(is_first=is_first)
             series = self._take()
             if series is not None:
                 await self._send(series)
 
-    async def _wait_for_binds(self, *, is_first: bool) -> None:
-        """Wait while binds are in progress, unless the queue is half full.
+    async def _wait_for_writes(self, *, is_first: bool) -> None:
+        """Wait while other writes are in progress, unless the queue is half full.
 
         The first worker goes on as well if the head of the queue is old.
         """
-        binds = self._binds
-        while binds is not None and binds.any and not self._is_closed:
+        writes = self._writes
+        while writes is not None and writes.any and not self._is_closed:
             line = self._new or self._repeats
             if not line or self._is_half_full:
                 return

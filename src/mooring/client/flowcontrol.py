@@ -156,8 +156,8 @@ class RateLimiter:
             self._timer = loop.call_later(max(self._bucket.next_in, 0.001), self._serve)
 
 
-class BindsInProgress:
-    """Counts binds and evictions under way; Events are sent after them, if they can wait."""
+class WritesInProgress:
+    """Counts binds, evictions and status patches under way; Events wait for them, for a while."""
 
     def __init__(self) -> None:
         self._count = 0

@@ -18,7 +18,7 @@ from mooring.api.meta import Condition, ObjectMeta
 from mooring.cache.pods import Pod
 from mooring.client.client import ApiClient
 from mooring.client.errors import Fenced
-from mooring.client.flowcontrol import BindsInProgress
+from mooring.client.flowcontrol import WritesInProgress
 from mooring.client.pod_binder import AlreadyBound, PodBinder
 from mooring.client.transport import Fence
 from mooring.runtime.writer import Writer
@@ -48,7 +48,7 @@ class _StatusPatch:
 
 
 class SchedulerWriter(Writer):
-    """Writes for one scheduler; `binds` counts those that Events wait for.
+    """Writes for one scheduler; `writes` counts those that Events wait for.
 
     `on_congestion` is called with True when too many binds are under way and with False when most
     have ended: deciding further pods would only fill memory.
@@ -58,7 +58,7 @@ class SchedulerWriter(Writer):
         self,
         client: ApiClient,
         *,
-        binds: BindsInProgress,
+        writes: WritesInProgress,
         on_conflict: conflicts.OnConflict,
         on_congestion: Callable[[bool], None],
     ) -> None:
@@ -66,14 +66,14 @@ class SchedulerWriter(Writer):
         self._binder = PodBinder(client)
         self._on_conflict = on_conflict
         self._on_congestion = on_congestion
-        self._binds = binds
+        self._writes = writes
         self._under_way = 0
         self._is_congested = False
         self._status_patches: dict[str, list[_StatusPatch]] = {}  # by uid
 
     async def bind(self, binding: core.Binding) -> None:
         self._count(+1)
-        self._binds.begin()
+        self._writes.begin()
         try:
             for patch in tuple(self._status_patches.get(binding.metadata.uid, ())):
                 patch.is_obsolete = True
@@ -84,7 +84,7 @@ class SchedulerWriter(Writer):
             self._on_conflict(conflicts.Conflict.ALREADY_BOUND)
             raise
         finally:
-            self._binds.end()
+            self._writes.end()
             self._count(-1)
 
     async def patch_pod_status(
@@ -93,6 +93,7 @@ class SchedulerWriter(Writer):
         patch = _StatusPatch(self._client.new_fence())
         unanswered = self._status_patches.setdefault(pod.uid, [])
         unanswered.append(patch)
+        self._writes.begin()
         try:
             await self._patch_status(pod, condition, nominated_node, patch.fence)
         except Fenced:
@@ -103,13 +104,14 @@ class SchedulerWriter(Writer):
             unanswered.remove(patch)
             if not unanswered:
                 del self._status_patches[pod.uid]
+            self._writes.end()
 
     async def delete_pod(self, pod: Pod) -> None:
-        self._binds.begin()
+        self._writes.begin()
         try:
             await super().delete_pod(pod)
         finally:
-            self._binds.end()
+            self._writes.end()
 
     async def node_of(self, pod: Pod) -> str:
         """The node that a pod has at the API server, or "". Raises `NotFound`."""

@@ -67,7 +67,7 @@ class ConnectedScheduler:
         component.close_at_end(extenders)
         writer = SchedulerWriter(
             component.writer,
-            binds=component.binds,
+            writes=component.writes,
             on_conflict=self._count,
             on_congestion=self._on_congestion,
         )

@@ -1,4 +1,4 @@
-"""Events make way for binds."""
+"""Events make way for other writes."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ def rig() -> Iterator[EventSinkRig]:
         yield rig
 
 
-def test_waits_while_binds_are_under_way(rig: EventSinkRig) -> None:
-    rig.binds.begin()
-    rig.binds.begin()
+def test_waits_while_writes_are_under_way(rig: EventSinkRig) -> None:
+    rig.writes.begin()
+    rig.writes.begin()
     rig.emit()
-    rig.binds.end()
+    rig.writes.end()
     rig.loop.advance(PATIENCE / 2)
     assert rig.sink.sent == 0
-    rig.binds.end()
+    rig.writes.end()
     rig.loop.settle()
     assert rig.sink.sent == 1
 
 
 def test_does_not_wait_longer_than_a_few_seconds(rig: EventSinkRig) -> None:
-    rig.binds.begin()
+    rig.writes.begin()
     rig.emit("early")
     rig.loop.advance(PATIENCE - 1)
     rig.emit("late")
@@ -44,7 +44,7 @@ def test_does_not_wait_longer_than_a_few_seconds(rig: EventSinkRig) -> None:
 def test_after_that_one_is_sent_at_a_time(
     rig: EventSinkRig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rig.binds.begin()
+    rig.writes.begin()
     for number in range(4):
         rig.emit(f"pod-{number}")
     most = 0
@@ -62,7 +62,7 @@ def test_after_that_one_is_sent_at_a_time(
 
 
 def test_goes_out_before_the_line_becomes_too_long(rig: EventSinkRig) -> None:
-    rig.binds.begin()
+    rig.writes.begin()
     for number in range(20):
         rig.emit(f"pod-{number}")
     assert rig.sink.dropped == 0
@@ -70,16 +70,16 @@ def test_goes_out_before_the_line_becomes_too_long(rig: EventSinkRig) -> None:
 
 
 def test_tells_the_time_when_it_happened_and_not_when_it_was_sent(rig: EventSinkRig) -> None:
-    rig.binds.begin()
+    rig.writes.begin()
     rig.emit()
     rig.loop.advance(3)
-    rig.binds.end()
+    rig.writes.end()
     rig.loop.settle()
     assert rig.only()["eventTime"] == "2023-11-14T22:13:20.000000Z"
 
 
-def test_what_waits_is_sent_at_the_end_even_if_binds_hang(rig: EventSinkRig) -> None:
-    rig.binds.begin()
+def test_what_waits_is_sent_at_the_end_even_if_writes_hang(rig: EventSinkRig) -> None:
+    rig.writes.begin()
     rig.emit()
     draining = rig.loop.create_task(rig.sink.drain(1.0))
     rig.loop.settle()
