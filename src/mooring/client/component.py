@@ -28,7 +28,7 @@ from mooring.client.client import ApiClient
 from mooring.client.endpoint import Endpoint
 from mooring.client.errors import Fenced, Forbidden
 from mooring.client.events import EventSink
-from mooring.client.flowcontrol import WritesInProgress, RateLimiter
+from mooring.client.flowcontrol import RateLimiter, WritesInProgress
 from mooring.client.http import HttpTransport
 from mooring.client.informer import Informers
 from mooring.client.lease import STOPPED, Election, LeaderElection, default_identity, uptime

@@ -25,7 +25,7 @@ from mooring.api.meta import ObjectReference
 from mooring.client import errors
 from mooring.client.client import ApiClient
 from mooring.client.event_series import Series, word
-from mooring.client.flowcontrol import WritesInProgress, RequestPriority
+from mooring.client.flowcontrol import RequestPriority, WritesInProgress
 from mooring.client.transport import STRATEGIC_MERGE_PATCH
 from mooring.errors import ApiError
 

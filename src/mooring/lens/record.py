@@ -60,9 +60,6 @@ class DecisionRecord:
     def add_sink(self, sink: RecordSink) -> None:
         self._sinks = (*self._sinks, sink)
 
-    def remove_sink(self, sink: RecordSink) -> None:
-        self._sinks = tuple(one for one in self._sinks if one is not sink)
-
     # --- told by the scheduler -----------------------------------------------------------------
 
     def decided(

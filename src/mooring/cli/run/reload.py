@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 from mooring.cli.run.settings import Settings
-from mooring.framework._internal import InternalPlugin
 
 log = logging.getLogger(__name__)
 
@@ -31,6 +30,7 @@ _EVERY: Final = 0.3  # seconds between two looks at the files
 _PATIENCE: Final = 60.0  # seconds for a start that is tried
 _LONGEST: Final = 2_000  # characters of its problems
 CHECK: Final = "--check-start"
+_OURS: Final = "mooring.plugins."
 
 _Stamp = tuple[int, int] | None
 
@@ -123,8 +123,10 @@ def _code_of(settings: Settings) -> list[Path]:
     files = set()
     for plan in settings.plans:
         for plugin in plan.classes.values():
-            if not issubclass(plugin, InternalPlugin):
+            if not plugin.__module__.startswith(_OURS):
                 files |= _file_of(plugin.__module__)
+    if not files:
+        return []
     folders = {file.parent for file in files}
     for name in list(sys.modules):
         files |= {file for file in _file_of(name) if file.parent in folders}

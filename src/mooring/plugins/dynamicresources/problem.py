@@ -32,10 +32,6 @@ class AllocatorFeatures(msgspec.Struct, frozen=True):
     pool: int  # which counters it takes from; -1: from none
     taken: tuple[tuple[int, int], ...]  # number and nanos of each counter
 
-    @property
-    def can_fail(self) -> bool:
-        return any(isinstance(one, str) for one in self.matches)
-
 
 class Usage(msgspec.Struct, frozen=True):
     """What is in use of the devices of a problem, by other claims."""
