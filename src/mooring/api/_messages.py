@@ -9,7 +9,7 @@ that were made from one template are read once and need memory once.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Final, Generic, NamedTuple, TypeVar, get_args, get_origin
 from typing import get_type_hints as hints_of
 
@@ -54,6 +54,7 @@ _VALUE: Final = 2 << 3 | BYTES
 _SECONDS: Final = 1 << 3 | NUMBER  # tags of a time
 _NO_NANOS: Final = bytes((2 << 3 | NUMBER, 0))
 _MOST_LENGTHS: Final = 1024  # of messages, that are remembered
+_MOST_PAIRS: Final = 512  # of maps, that are remembered until a list was read
 _MOST_TAGS: Final = 1024  # that are remembered as unknown
 _SKIPPED: Final = object()
 
@@ -85,6 +86,7 @@ class _Memory:
         self._left = _MOST_REMEMBERED
         for part in self._parts:
             part.clear()
+        _pair.cache_clear()
 
 
 MEMORY: Final = _Memory()
@@ -472,6 +474,7 @@ def _step(message_name: str, name: str, attribute: str, number: int, hint: Any) 
     return bytes_tag, _Single(attribute, read, keeps_empty=True, is_shared=is_shared)
 
 
+@lru_cache(maxsize=_MOST_PAIRS)  # of a node's labels, all but its name are those of many others
 def _pair(data: bytes) -> tuple[str, str]:
     if len(data) > 3 and data[0] == _KEY and data[1] < 128:
         end = 2 + data[1]

@@ -9,14 +9,17 @@ from collections.abc import Iterator, Mapping
 
 from mooring.api.wellknown import REGION, ZONE
 
-_REGION_KEYS = ("failure-domain.beta.kubernetes.io/region", REGION)
-_ZONE_KEYS = ("failure-domain.beta.kubernetes.io/zone", ZONE)
+_OLD_REGION = "failure-domain.beta.kubernetes.io/region"
+_OLD_ZONE = "failure-domain.beta.kubernetes.io/zone"
 
 
 def zone_of(labels: Mapping[str, str]) -> tuple[str, str]:
     """Region and zone of a node, old label names first; empty if it has neither."""
-    region = next((labels[key] for key in _REGION_KEYS if key in labels), "")
-    zone = next((labels[key] for key in _ZONE_KEYS if key in labels), "")
+    region, zone = labels.get(_OLD_REGION), labels.get(_OLD_ZONE)
+    if region is None:
+        region = labels.get(REGION, "")
+    if zone is None:
+        zone = labels.get(ZONE, "")
     return (region, zone)
 
 
