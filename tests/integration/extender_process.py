@@ -82,6 +82,7 @@ def start_extender(
         command,
         ready=lambda: holder[0].is_ready,
         env={"PYTHONPATH": str(folder)},
+        forked=True,
     )
     holder.append(Extending(process, port, "--tls-cert-file" in arguments))
     process.wait_ready()

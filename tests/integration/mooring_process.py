@@ -146,10 +146,11 @@ def start_mooring(
     name: str = "mooring",
     wait: bool = True,
     env: Mapping[str, str] | None = None,
+    forked: bool = True,
 ) -> Mooring:
     """Run it and wait until it is ready; `server` is a proxy's address, if not the real one's.
 
-    `config` is a file, or sections as for `configuration`.
+    `config` is a file, or sections as for `configuration`. Without `forked`, Python starts anew.
     """
     user = user or scheduler_user(control_plane)
     port = free_port()
@@ -169,7 +170,7 @@ def start_mooring(
     ready = (lambda: holder[0].is_ready) if wait else None
     log = control_plane.folder / f"{name}.log"
     log_begins = log.stat().st_size if log.exists() else 0
-    process = control_plane.run(name, command, ready=ready, env=env)
+    process = control_plane.run(name, command, ready=ready, env=env, forked=forked)
     holder.append(Mooring(process, port, log_begins))
     if wait:
         process.wait_ready()
