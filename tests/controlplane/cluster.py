@@ -124,6 +124,18 @@ class ControlPlane(Plane):
         self.apiserver.wait_ready()
         sweep(self._store, self._own)
 
+    def rest(self) -> None:
+        """Take no processor time until `wake`."""
+        self.admin.close()  # connections may have grown too old by then
+        self.apiserver.pause()
+        self.etcd.pause()
+
+    def wake(self) -> None:
+        self.etcd.resume()
+        self.apiserver.resume()
+        self.etcd.wait_ready()
+        self.apiserver.wait_ready()
+
     # --- users ---------------------------------------------------------------------------------
 
     def add_user(self, name: str, groups: Sequence[str] = ()) -> User:

@@ -20,6 +20,7 @@ _PR_SET_PDEATHSIG = 1
 _MODULES = (
     "mooring.cli.run.command",
     "mooring.cli.run.endpoints",
+    "mooring.cli.controller",
     "mooring.cli.extender",
 )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import ssl
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 import yaml
@@ -73,6 +74,20 @@ def test_rig_notices_overcommitted_nodes(control_plane: ControlPlane, namespace:
         pods(3, node="full", cpu="400m", memory="", namespace=namespace)
     )
     assert audit(control_plane).overcommitted == ("full: 1.2 of 1 cpu",)
+
+
+def test_rig_goes_on_after_a_rest(control_plane: ControlPlane) -> None:
+    control_plane.admin.create(node("before"))
+    control_plane.rest()
+    for program in (control_plane.apiserver, control_plane.etcd):
+        assert is_paused(program.pid)
+    control_plane.wake()
+    control_plane.admin.create(node("after"))
+    assert control_plane.kubectl("get", "nodes", "-o=name").split() == ["node/after", "node/before"]
+
+
+def is_paused(pid: int) -> bool:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
 
 
 # One object of each kind that tests make, as kubectl takes them; in a namespace, if they can be.
@@ -323,9 +338,9 @@ def test_proxy_refuses_connections_until_it_heals(control_plane: ControlPlane) -
 
 
 def test_cluster_survives_what_is_done_to_its_programs(
-    fresh_control_plane: ControlPlane,
+    durable_control_plane: ControlPlane,
 ) -> None:
-    cluster = fresh_control_plane
+    cluster = durable_control_plane
     cluster.admin.create_many(nodes(3))
 
     cluster.apiserver.kill()
@@ -344,8 +359,8 @@ def test_cluster_survives_what_is_done_to_its_programs(
     wait_until(lambda: _nodes_seen(cluster) == 3, what="the API server finds etcd again")
 
 
-def test_serving_certificate_is_rotated_while_it_runs(fresh_control_plane: ControlPlane) -> None:
-    cluster = fresh_control_plane
+def test_serving_certificate_is_rotated_while_it_runs(durable_control_plane: ControlPlane) -> None:
+    cluster = durable_control_plane
     embedded = cluster.kubeconfig_for(cluster.admin_user, embedded=True)
     serials = [cluster.served_serial(), cluster.rotate_serving_certificate()]
     cluster.kubectl("get", "nodes", f"--kubeconfig={embedded}")
@@ -357,10 +372,10 @@ def test_serving_certificate_is_rotated_while_it_runs(fresh_control_plane: Contr
 
 
 def test_two_clusters_know_nothing_of_each_other(
-    control_plane: ControlPlane, fresh_control_plane: ControlPlane
+    control_plane: ControlPlane, durable_control_plane: ControlPlane
 ) -> None:
     control_plane.admin.create(node("here"))
-    assert fresh_control_plane.admin.list("Node") == []
+    assert durable_control_plane.admin.list("Node") == []
 
 
 def _nodes_seen(control_plane: ControlPlane) -> int:
