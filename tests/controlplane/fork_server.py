@@ -8,6 +8,7 @@ each a line of JSON. One is answered with the number of the new process, or with
 import ctypes
 import gc
 import importlib
+import io
 import json
 import os
 import runpy
@@ -20,6 +21,7 @@ _PR_SET_PDEATHSIG = 1
 _MODULES = (
     "mooring.cli.run.command",
     "mooring.cli.run.endpoints",
+    "mooring.cli.cluster",
     "mooring.cli.controller",
     "mooring.cli.extender",
 )
@@ -34,9 +36,11 @@ def serve(orders: socket.socket) -> dict[str, Any]:
                 _, status = os.waitpid(order["ended"], 0)
                 answer = os.waitstatus_to_exitcode(status)
             else:
+                log = os.open(order["log"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
                 answer = os.fork()
                 if answer == 0:
-                    return dict(order)
+                    return {**order, "log": log}
+                os.close(log)
             print(answer, file=lines, flush=True)
     sys.exit()
 
@@ -46,13 +50,17 @@ def become(order: dict[str, Any], server: int) -> None:
     os.setsid()  # Ctrl-C is for the test process
     if ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL) != 0 or os.getppid() != server:
         sys.exit("fork_server.py: the parent was gone before its death could be noticed")
-    log = os.open(order["log"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
     for number in (1, 2):
-        os.dup2(log, number)
-    os.close(log)
+        os.dup2(order["log"], number)
+    os.close(order["log"])
     os.chdir(order["folder"])
     os.environ.clear()
     os.environ.update(order["env"])
+    if order["env"].get("PYTHONUNBUFFERED"):
+        for name, number in (("stdout", 1), ("stderr", 2)):
+            raw = io.FileIO(number, "w", closefd=False)
+            errors = getattr(sys, name).errors
+            setattr(sys, name, io.TextIOWrapper(raw, "utf-8", errors, write_through=True))
     sys.orig_argv = order["command"]
     sys.argv = ["mooring", *order["command"][3:]]
     added = [path for path in order["env"].get("PYTHONPATH", "").split(os.pathsep) if path]

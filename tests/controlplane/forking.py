@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 _HERE = Path(__file__).parent
-_OWN = ("PYTHONPATH",)  # of Python's own variables, those that a fork can obey
+_OWN = ("PYTHONPATH", "PYTHONUNBUFFERED")  # of Python's own variables, those that a fork can obey
 
 
 def can_fork(command: Sequence[str], env: Mapping[str, str]) -> bool:
@@ -109,7 +109,10 @@ class Forked:
         assert code is not None
         return code
 
-    def send_signal(self, number: signal.Signals) -> None:
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def send_signal(self, number: int) -> None:
         if self.poll() is None:
             signal.pidfd_send_signal(self._handle, number)
 

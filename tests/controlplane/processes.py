@@ -212,7 +212,7 @@ class Process:
     def _spawn(self) -> _Running:
         env = self._env if self._env is not None else os.environ
         if self._is_forked and can_fork(self.command, env):
-            return _FORKS.start(self.command, self.log, env, self._cwd)
+            return FORKS.start(self.command, self.log, env, self._cwd)
         wrapped = [sys.executable, "-I", "-S", _LAUNCHER, str(os.getpid()), *self.command]
         with self.log.open("ab") as log:
             return subprocess.Popen(
@@ -277,7 +277,7 @@ class _Spawner:
 
 
 _SPAWNER = _Spawner()
-_FORKS = ForkServer()
+FORKS = ForkServer()
 _STARTED: weakref.WeakSet[Process] = weakref.WeakSet()
 
 
@@ -285,4 +285,4 @@ _STARTED: weakref.WeakSet[Process] = weakref.WeakSet()
 def _end_everything() -> None:
     for process in list(_STARTED):
         process.kill()
-    _FORKS.close()
+    FORKS.close()

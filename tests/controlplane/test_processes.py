@@ -24,6 +24,8 @@ main = sys.modules["__main__"]
 print(sys.argv, sys.orig_argv, sys.path, sys.flags, main.__file__, main.__spec__.name)
 print(os.getcwd(), sorted(os.environ.items()), os.getsid(0) == os.getpid())
 print([signal.getsignal(number) for number in sorted(signal.valid_signals())])
+for stream in (sys.stdout, sys.stderr):
+    print(type(stream.buffer), stream.encoding, stream.errors, stream.write_through)
 print({number: os.readlink(f"/proc/self/fd/{number}") for number in (0, 1, 2)})
 """
 
@@ -40,7 +42,7 @@ def sleeper(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Process]
 def forked(folder: Path, module: str, *, really: bool = True) -> Process:
     """A scheduler that imports this module first; `really` a fork, or started like any program."""
     (folder / "written.py").write_text(module)
-    env = {"PYTHONPATH": str(folder), "ADDED": "really"}
+    env = {"PYTHONPATH": str(folder), "PYTHONUNBUFFERED": "1", "ADDED": "really"}
     return Process("fork", MOORING, folder / "log", env=env, cwd=folder, forked=really)
 
 
