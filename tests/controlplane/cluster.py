@@ -33,8 +33,7 @@ from tests.controlplane.waiting import wait_until
 _HOSTS = ("127.0.0.1", "localhost", "kubernetes.default.svc")
 # Memory is plentiful and processor time is not: a third of it is garbage collection by default.
 # So none is collected below the limit; an API server with more to keep would do nothing else.
-# Threads that look for work, or wake each other up for it, take a tenth.
-_SMALL = {"GOGC": "off", "GOMEMLIMIT": "1GiB", "GOMAXPROCS": "1"}
+_SMALL = {"GOGC": "off", "GOMEMLIMIT": "1GiB"}
 _LARGE = {"GOGC": "400"}
 
 
