@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import ssl
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -80,7 +81,7 @@ def test_rig_goes_on_after_a_rest(control_plane: ControlPlane) -> None:
     control_plane.admin.create(node("before"))
     control_plane.rest()
     for program in (control_plane.apiserver, control_plane.etcd):
-        assert is_paused(program.pid)
+        wait_until(partial(is_paused, program.pid), what=f"{program.name} stands still")
     control_plane.wake()
     control_plane.admin.create(node("after"))
     assert control_plane.kubectl("get", "nodes", "-o=name").split() == ["node/after", "node/before"]
