@@ -11,23 +11,38 @@ import threading
 import time
 from pathlib import Path
 
+from tests.controlplane.forking import Forked, can_fork
+from tests.controlplane.processes import FORKS
+
 _PATIENCE = 60.0  # seconds; a machine may be busy
 
 
 class Running:
-    """A process, and what it says line by line; ended at the latest with the context."""
+    """A process, and what it says line by line; ended at the latest with the context.
+
+    `forked`, it need not import its modules (see `tests.controlplane.forking`).
+    """
 
     def __init__(
-        self, *words: str, folder: Path | None = None, python: str = sys.executable
+        self,
+        *words: str,
+        folder: Path | None = None,
+        python: str = sys.executable,
+        forked: bool = False,
     ) -> None:
-        self._process = subprocess.Popen(
-            [python, "-m", "mooring", *words],
-            cwd=folder,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            env={**os.environ, "PYTHONUNBUFFERED": "1"},
-        )
+        command = [python, "-m", "mooring", *words]
+        env = {**os.environ, "PYTHONUNBUFFERED": "1"}
+        reading, writing = os.pipe()
+        self._output = os.fdopen(reading, encoding="utf-8")
+        self._process: subprocess.Popen[bytes] | Forked
+        if forked and can_fork(command, env):
+            output = Path(f"/proc/{os.getpid()}/fd/{writing}")
+            self._process = FORKS.start(command, output, env, folder)
+        else:
+            self._process = subprocess.Popen(
+                command, cwd=folder, stdout=writing, stderr=subprocess.STDOUT, env=env
+            )
+        os.close(writing)
         self.said: list[str] = []
         self._lines: queue.Queue[str | None] = queue.Queue()
         self._reader = threading.Thread(target=self._read)
@@ -41,8 +56,7 @@ class Running:
             self._process.kill()
         self._process.wait()
         self._reader.join()
-        assert self._process.stdout is not None
-        self._process.stdout.close()
+        self._output.close()
 
     def until(self, text: str) -> str:
         """Wait for a line with this text; the line."""
@@ -83,7 +97,6 @@ class Running:
         return "\n".join(self.said)
 
     def _read(self) -> None:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
+        for line in self._output:
             self._lines.put(line.rstrip("\n"))
         self._lines.put(None)

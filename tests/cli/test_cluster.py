@@ -53,8 +53,8 @@ def ask(kubeconfig: Path, path: str) -> Any:
     return json.loads(answer.body)
 
 
-def up(kubeconfig: Path, *words: str) -> Running:
-    return Running("cluster", "up", "--kubeconfig", str(kubeconfig), *words)
+def up(kubeconfig: Path, *words: str, forked: bool = True) -> Running:
+    return Running("cluster", "up", "--kubeconfig", str(kubeconfig), *words, forked=forked)
 
 
 # --- running -------------------------------------------------------------------------------------
@@ -63,7 +63,8 @@ def up(kubeconfig: Path, *words: str) -> Running:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_runs_a_cluster_until_it_is_told_to_stop(tmp_path: Path, number: int) -> None:
     config = tmp_path / "config"
-    with up(config, "--nodes", "4", "--zones", "2", "--gpus", "1", "--node-cpu", "3") as cluster:
+    words = ("--nodes", "4", "--zones", "2", "--gpus", "1", "--node-cpu", "3")
+    with up(config, *words, forked=number == signal.SIGINT) as cluster:
         cluster.until(READY)
         nodes = ask(config, "/api/v1/nodes")["items"]
         assert cluster.stop(number) == 0
@@ -116,7 +117,7 @@ def test_counts_no_zone_that_has_no_node(zones: list[str], said: str) -> None:
 
 
 def test_keeps_its_kubeconfig_in_a_folder_of_its_own_that_vanishes() -> None:
-    with Running("cluster", "up", "--nodes", "1") as cluster:
+    with Running("cluster", "up", "--nodes", "1", forked=True) as cluster:
         config = Path(cluster.until("kubeconfig:").split()[1])
         cluster.until(READY)
         assert len(ask(config, "/api/v1/nodes")["items"]) == 1
@@ -186,7 +187,7 @@ def test_uses_the_configuration_and_plugins_it_is_given(tmp_path: Path) -> None:
     (tmp_path / "pod.yaml").write_text(POD.replace("spec:", "spec:\n  schedulerName: mine"))
     words = ["cluster", "up", "--nodes", "5", "--scheduler", "--config", "config.yaml"]
     words += ["--plugin", "last_node:LastNode", "--apply", "pod.yaml"]
-    with Running(*words, folder=tmp_path) as cluster:
+    with Running(*words, folder=tmp_path, forked=True) as cluster:
         assert cluster.until("scheduler:").split() == ["scheduler:", "mine"]
         cluster.until('--overrides=\'{"spec":{"schedulerName":"mine"}}\'')
         cluster.until("placed default/web on node-4")

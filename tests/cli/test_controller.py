@@ -123,7 +123,7 @@ def test_refuses_flags_that_can_not_be_meant(words: list[str], why: str) -> None
 def test_places_pods_shows_its_health_and_goes_when_it_is_told_to(folder: Path) -> None:
     kubeconfig, port = folder / "kubeconfig", free_port()
     up = ("cluster", "up", "--nodes", "2", "--kubeconfig", str(kubeconfig))
-    with Running(*up, "--apply", "pods.yaml", folder=folder) as cluster:
+    with Running(*up, "--apply", "pods.yaml", folder=folder, forked=True) as cluster:
         cluster.until("Ctrl-C ends it.")
         command = ("controller", "a_choice:choose", "--kubeconfig", str(kubeconfig), "-v", "2")
         serving = ("--bind-address", "127.0.0.1", "--secure-port", str(port))

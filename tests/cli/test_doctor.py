@@ -49,7 +49,8 @@ class Broken(fw.Plugin, fw.Filter):
 def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Of a cluster with four nodes, and a pod for another scheduler."""
     file = tmp_path_factory.mktemp("cluster") / "kubeconfig"
-    with Running("cluster", "up", "--nodes", "4", "--kubeconfig", str(file)) as cluster:
+    words = ("cluster", "up", "--nodes", "4", "--kubeconfig", str(file))
+    with Running(*words, forked=True) as cluster:
         cluster.until("Ctrl-C")
         create(str(file), pod("lost", scheduler="other"), pod("mine", scheduler="mooring"))
         yield str(file)

@@ -85,7 +85,8 @@ class Rig:
 @pytest.fixture(scope="module")
 def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     file = tmp_path_factory.mktemp("cluster") / "kubeconfig"
-    with Running("cluster", "up", "--nodes", "3", "--kubeconfig", str(file)) as cluster:
+    words = ("cluster", "up", "--nodes", "3", "--kubeconfig", str(file))
+    with Running(*words, forked=True) as cluster:
         cluster.until("Ctrl-C")
         yield file
 

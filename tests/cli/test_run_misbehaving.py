@@ -149,16 +149,20 @@ def check_that_all_pods_are_told(folder: Path, running: Running) -> None:
 
 def test_run_survives_every_text_of_a_plugin(folder: Path) -> None:
     up = ("cluster", "up", "--nodes", "2", "--kubeconfig", "kubeconfig", "--apply", "pods.yaml")
-    with Running(*up, folder=folder) as cluster:
+    with Running(*up, folder=folder, forked=True) as cluster:
         cluster.until("Ctrl-C ends it.")
         words = ("--kubeconfig", "kubeconfig", "--leader-elect=false", "--secure-port", "0")
-        with Running("run", "--config", "config.yaml", *words, folder=folder) as running:
+        with Running(
+            "run", "--config", "config.yaml", *words, folder=folder, forked=True
+        ) as running:
             running.until("Handlers synced")
             check_that_all_pods_are_told(folder, running)
 
 
 def test_a_cluster_with_a_scheduler_survives_every_text_of_a_plugin(folder: Path) -> None:
     up = ("cluster", "up", "--nodes", "2", "--kubeconfig", "kubeconfig", "--apply", "pods.yaml")
-    with Running(*up, "--scheduler", "--config", "config.yaml", folder=folder) as cluster:
+    with Running(
+        *up, "--scheduler", "--config", "config.yaml", folder=folder, forked=True
+    ) as cluster:
         cluster.until("Ctrl-C ends it.")
         check_that_all_pods_are_told(folder, cluster)

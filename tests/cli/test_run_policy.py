@@ -36,7 +36,7 @@ def test_reads_the_policy_from_the_cluster(
     rules.write_text(RULES)
     up = ("cluster", "up", "--nodes", "1", "--kubeconfig", str(kubeconfig))
     flags = ("--config", str(old), "--kubeconfig", str(kubeconfig))
-    with Running(*up, "--apply", str(rules)) as cluster:
+    with Running(*up, "--apply", str(rules), forked=True) as cluster:
         cluster.until("kubectl")
         with caplog.at_level(logging.WARNING):
             (plan,) = settled(*flags).plans

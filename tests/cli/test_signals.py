@@ -65,7 +65,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def cluster(folder: Path) -> Iterator[Running]:
     up = ("cluster", "up", "--nodes", "1", "--kubeconfig", str(folder / "kubeconfig"))
-    with Running(*up) as running:
+    with Running(*up, forked=True) as running:
         running.until("Ctrl-C ends it.")
         yield running
 

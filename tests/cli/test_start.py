@@ -53,7 +53,7 @@ def test_first_bind_does_not_wait_for_modules_that_it_does_not_need(tmp_path: Pa
     (tmp_path / "loaded.py").write_text(PLUGIN)
     (tmp_path / "config.yaml").write_text(CONFIG)
     up = ("cluster", "up", "--nodes", "1", "--kubeconfig", str(tmp_path / "kubeconfig"))
-    with Running(*up) as cluster:
+    with Running(*up, forked=True) as cluster:
         cluster.until("Ctrl-C ends it.")
         run = ("run", "--config", "config.yaml", "--secure-port", "0")
         with Running(*run, folder=tmp_path) as scheduler:

@@ -37,7 +37,7 @@ def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Any:
     file, pods = folder / "kubeconfig", folder / "pods.yaml"
     pods.write_text(PODS)
     words = ("--scheduler", "--nodes", "3", "--zones", "2", "--apply", str(pods))
-    with Running("cluster", "up", *words, "--kubeconfig", str(file)) as cluster:
+    with Running("cluster", "up", *words, "--kubeconfig", str(file), forked=True) as cluster:
         cluster.until("big")
         yield file
 

@@ -26,7 +26,7 @@ from tests.controlplane.build import binaries
 from tests.controlplane.plane import Plane
 from tests.controlplane.processes import Port, Process
 from tests.controlplane.proxy import FlakyProxy
-from tests.controlplane.sweep import sweep
+from tests.controlplane.sweep import Etcd, sweep
 from tests.controlplane.users import User
 from tests.controlplane.waiting import wait_until
 
@@ -85,6 +85,8 @@ class ControlPlane(Plane):
             env=_LARGE if large else _SMALL,
         )
         self.admin_user = self.add_user("rig-admin", groups=["system:masters"])
+        self._store = Etcd(self._etcd_port.number)
+        self._own: frozenset[str] = frozenset()  # what was in it before the first test
 
     def __enter__(self) -> Self:
         try:
@@ -92,6 +94,7 @@ class ControlPlane(Plane):
             self.apiserver.start()
             self.etcd.wait_ready()
             self.apiserver.wait_ready()
+            self._own = frozenset(self._store.keys())
         except BaseException:
             self.close()
             raise
@@ -119,7 +122,19 @@ class ControlPlane(Plane):
                 process.start()
         self.etcd.wait_ready()
         self.apiserver.wait_ready()
-        sweep(self.admin)
+        sweep(self._store, self._own)
+
+    def rest(self) -> None:
+        """Take no processor time until `wake`."""
+        self.admin.close()  # connections may have grown too old by then
+        self.apiserver.pause()
+        self.etcd.pause()
+
+    def wake(self) -> None:
+        self.etcd.resume()
+        self.apiserver.resume()
+        self.etcd.wait_ready()
+        self.apiserver.wait_ready()
 
     # --- users ---------------------------------------------------------------------------------
 

@@ -1,4 +1,7 @@
-"""The real control plane for tests: shared and swept after each test, or one of its own.
+"""The real control planes for tests, shared and swept after each test.
+
+One is for tests that only use it, another for tests that hurt its programs. They rest while no test
+needs them: an idle one takes a fiftieth of a processor.
 
 A folder's conftest.py imports what its tests ask for. Without Go these tests are skipped and say
 so; with MOORING_REQUIRE_REAL=1 they fail instead.
@@ -33,26 +36,71 @@ def real_programs() -> None:
 class _Shared:
     """One control plane for all folders: each that imports the fixture has a session of its own."""
 
-    running: ControlPlane | None = None
-    users = 0
+    def __init__(self, *, durable: bool) -> None:
+        self.running: ControlPlane | None = None
+        self._durable = durable
+        self._users = 0
+
+    def use(self) -> Iterator[ControlPlane]:
+        if self.running is None:
+            self.running = ControlPlane(durable=self._durable).__enter__()
+        self._users += 1
+        try:
+            yield self.running
+        finally:
+            self._users -= 1
+            if not self._users:
+                self.running.close()
+                self.running = None
+
+
+_SHARED = {
+    "shared_control_plane": _Shared(durable=False),
+    "shared_durable_control_plane": _Shared(durable=True),
+}
 
 
 @pytest.fixture(scope="session")
 def shared_control_plane(real_programs: None) -> Iterator[ControlPlane]:
     """Ask for `control_plane` instead, which is this one, swept after the test."""
-    if _Shared.running is None:
-        _Shared.running = ControlPlane().__enter__()
-    _Shared.users += 1
-    try:
-        yield _Shared.running
-    finally:
-        _Shared.users -= 1
-        if not _Shared.users:
-            _Shared.running.close()
-            _Shared.running = None
+    yield from _SHARED["shared_control_plane"].use()
 
 
-on_both = pytest.mark.parametrize("control_plane", ["real", "embedded"], indirect=True)
+@pytest.fixture(scope="session")
+def shared_durable_control_plane(real_programs: None) -> Iterator[ControlPlane]:
+    """Ask for `durable_control_plane` instead, which is this one, swept after the test."""
+    yield from _SHARED["shared_durable_control_plane"].use()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for name in _used_by(item):
+        if (plane := _SHARED[name].running) is not None:
+            plane.wake()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(
+    item: pytest.Item, nextitem: pytest.Item | None
+) -> Generator[None, None, None]:
+    yield
+    for name in _used_by(item) - _used_by(nextitem):
+        if (plane := _SHARED[name].running) is not None:
+            plane.rest()
+
+
+def _used_by(item: pytest.Item | None) -> set[str]:
+    names = set(getattr(item, "fixturenames", ()))
+    callspec = getattr(item, "callspec", None)
+    if "control_plane" in names and (
+        not callspec or callspec.params.get("control_plane") != EMBEDDED
+    ):
+        names.add("shared_control_plane")
+    return names & _SHARED.keys()
+
+
+EMBEDDED = "embedded"
+on_both = pytest.mark.parametrize("control_plane", ["real", EMBEDDED], indirect=True)
 """A test of a scheduler that must go the same way on the embedded server as on the real one.
 
 Not for tests that need what the embedded server has not: programs and an etcd to be hurt, rules of
@@ -67,7 +115,7 @@ def control_plane(request: pytest.FixtureRequest, real_programs: None) -> Iterat
 
     The real one, unless the test is `on_both`.
     """
-    if getattr(request, "param", "real") == "embedded":
+    if getattr(request, "param", "real") == EMBEDDED:
         with EmbeddedPlane() as embedded:
             yield embedded
         return
@@ -79,10 +127,10 @@ def control_plane(request: pytest.FixtureRequest, real_programs: None) -> Iterat
 
 
 @pytest.fixture
-def fresh_control_plane(real_programs: None) -> Iterator[ControlPlane]:
-    """A control plane for this test alone, which may do with it what it likes."""
-    with ControlPlane() as running:
-        yield running
+def durable_control_plane(shared_durable_control_plane: ControlPlane) -> Iterator[ControlPlane]:
+    """One whose programs may be hurt; its etcd writes through to the disk."""
+    yield shared_durable_control_plane
+    shared_durable_control_plane.reset()
 
 
 @pytest.fixture

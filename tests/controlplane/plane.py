@@ -141,9 +141,11 @@ class Plane(ABC):
         *,
         ready: Callable[[], bool] | None = None,
         env: Mapping[str, str] | None = None,
+        forked: bool = False,
     ) -> Process:
         """Start any program beside the control plane; it ends with it, or with `reset`."""
-        process = Process(name, command, self.folder / f"{name}.log", ready=ready, env=env)
+        log = self.folder / f"{name}.log"
+        process = Process(name, command, log, ready=ready, env=env, forked=forked)
         self._started.append(process)
         self._guests.callback(process.stop)
         return process.start()

@@ -23,6 +23,8 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Self
 
+from tests.controlplane.forking import Forked, ForkServer, can_fork
+
 _LAUNCHER = str(Path(__file__).with_name("launch.py"))
 _POLL = 0.02  # seconds between two looks at a program that starts or ends
 
@@ -73,10 +75,14 @@ def listens(port: int) -> bool:
     return True
 
 
+_Running = subprocess.Popen[bytes] | Forked
+
+
 class Process:
     """One program: `ready` tells whether it serves, `ports` what it must have let go of to be gone.
 
-    Signals go to its process id alone.
+    Signals go to its process id alone. With `forked`, `python -m mooring` is a fork of a process
+    that has imported it (see `forking.py`).
     """
 
     def __init__(
@@ -89,6 +95,7 @@ class Process:
         ports: Sequence[int] = (),
         env: Mapping[str, str] | None = None,
         cwd: Path | None = None,
+        forked: bool = False,
     ) -> None:
         self.name: str = name
         self.command: list[str] = list(command)
@@ -97,7 +104,8 @@ class Process:
         self._ports = tuple(ports)
         self._env = {**os.environ, **env} if env is not None else None
         self._cwd = cwd
-        self._running: subprocess.Popen[bytes] | None = None
+        self._is_forked = forked
+        self._running: _Running | None = None
 
     # --- life ----------------------------------------------------------------------------------
 
@@ -201,7 +209,10 @@ class Process:
 
     # --- inside --------------------------------------------------------------------------------
 
-    def _spawn(self) -> subprocess.Popen[bytes]:
+    def _spawn(self) -> _Running:
+        env = self._env if self._env is not None else os.environ
+        if self._is_forked and can_fork(self.command, env):
+            return FORKS.start(self.command, self.log, env, self._cwd)
         wrapped = [sys.executable, "-I", "-S", _LAUNCHER, str(os.getpid()), *self.command]
         with self.log.open("ab") as log:
             return subprocess.Popen(
@@ -241,18 +252,18 @@ class _Spawner:
     """
 
     def __init__(self) -> None:
-        self._orders: queue.SimpleQueue[
-            tuple[Callable[[], subprocess.Popen[bytes]], Future[subprocess.Popen[bytes]]]
-        ] = queue.SimpleQueue()
+        self._orders: queue.SimpleQueue[tuple[Callable[[], _Running], Future[_Running]]] = (
+            queue.SimpleQueue()
+        )
         self._start = threading.Lock()
         self._thread: threading.Thread | None = None
 
-    def call(self, work: Callable[[], subprocess.Popen[bytes]]) -> subprocess.Popen[bytes]:
+    def call(self, work: Callable[[], _Running]) -> _Running:
         with self._start:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="spawner", daemon=True)
                 self._thread.start()
-        done: Future[subprocess.Popen[bytes]] = Future()
+        done: Future[_Running] = Future()
         self._orders.put((work, done))
         return done.result()
 
@@ -266,6 +277,7 @@ class _Spawner:
 
 
 _SPAWNER = _Spawner()
+FORKS = ForkServer()
 _STARTED: weakref.WeakSet[Process] = weakref.WeakSet()
 
 
@@ -273,3 +285,4 @@ _STARTED: weakref.WeakSet[Process] = weakref.WeakSet()
 def _end_everything() -> None:
     for process in list(_STARTED):
         process.kill()
+    FORKS.close()

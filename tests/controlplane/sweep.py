@@ -1,81 +1,81 @@
-"""Leave a shared cluster as it was found: remove what a test created."""
+"""Leave a shared cluster as it was found: remove what a test created.
+
+Objects are removed where they are stored, in etcd: for each that is deleted through the API server
+it does nearly as much as the test did when it was made. It notices as it would notice another API
+server's deletions, by its watches.
+"""
 
 from __future__ import annotations
 
-from tests.controlplane.admin import AdminApi, ApiFailure
+import base64
+import http.client
+import json
+from collections.abc import Collection, Iterator
+from typing import Any
 
-_NAMESPACED = (
-    "Pod",
-    "PersistentVolumeClaim",
-    "ReplicationController",
-    "apps/v1/ReplicaSet",
-    "apps/v1/StatefulSet",
-    "policy/v1/PodDisruptionBudget",
-    "resource.k8s.io/v1/ResourceClaim",
-    "resource.k8s.io/v1/ResourceClaimTemplate",
-    "coordination.k8s.io/v1/Lease",
-    "events.k8s.io/v1/Event",
-    "ServiceAccount",
-    "ConfigMap",
-    "rbac.authorization.k8s.io/v1/Role",
-    "rbac.authorization.k8s.io/v1/RoleBinding",
+_ROOT = "/registry/"
+# Kinds by the names that they have in etcd.
+_EVERYWHERE = (
+    *("pods", "persistentvolumeclaims", "events"),
+    *("minions", "persistentvolumes", "storageclasses", "csinodes", "csidrivers"),
+    *("resourceslices", "deviceclasses"),
 )
-# Each with the label selector that spares what the API server brings itself.
-_CLUSTER_WIDE = {
-    "Node": "",
-    "PersistentVolume": "",
-    "storage.k8s.io/v1/StorageClass": "",
-    "storage.k8s.io/v1/CSINode": "",
-    "storage.k8s.io/v1/CSIDriver": "",
-    "resource.k8s.io/v1/ResourceSlice": "",
-    "resource.k8s.io/v1/DeviceClass": "",
-    "rbac.authorization.k8s.io/v1/ClusterRole": "kubernetes.io/bootstrapping!=rbac-defaults",
-    "rbac.authorization.k8s.io/v1/ClusterRoleBinding": "kubernetes.io/bootstrapping!=rbac-defaults",
-}
-_OWN_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
+_BUT_IN_KUBE_NAMESPACES = (
+    *("controllers", "replicasets", "statefulsets", "poddisruptionbudgets"),
+    *("resourceclaims", "resourceclaimtemplates"),
+    *("leases", "serviceaccounts", "configmaps", "roles", "rolebindings"),
+)
+_BUT_THOSE_OF_THE_SERVER = ("namespaces", "priorityclasses", "clusterroles", "clusterrolebindings")
+_AT_ONCE = 128  # removals in one transaction, as many as etcd allows
 
 
-def sweep(admin: AdminApi) -> None:
+class Etcd:
+    """The store of a control plane, as far as a sweep needs it."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+
+    def keys(self) -> list[str]:
+        asked = {"key": _coded(_ROOT), "range_end": _coded(_ROOT[:-1] + "0"), "keys_only": True}
+        found = self._call("range", asked).get("kvs", ())
+        return [base64.b64decode(each["key"]).decode() for each in found]
+
+    def remove(self, keys: list[str]) -> None:
+        removals = [{"request_delete_range": {"key": _coded(key)}} for key in keys]
+        for begin in range(0, len(removals), _AT_ONCE):
+            self._call("txn", {"success": removals[begin : begin + _AT_ONCE]})
+
+    def _call(self, verb: str, body: dict[str, Any]) -> dict[str, Any]:
+        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=60.0)
+        try:
+            connection.request("POST", f"/v3/kv/{verb}", json.dumps(body))
+            with connection.getresponse() as response:
+                answer: dict[str, Any] = json.load(response)
+        finally:
+            connection.close()
+        assert response.status == 200, answer
+        return answer
+
+
+def sweep(etcd: Etcd, own: Collection[str]) -> None:
     """Remove objects of the kinds that matter to a scheduler, and all namespaces of tests.
 
-    Leases, accounts, maps and roles in the namespaces of the API server itself stay.
+    `own` are the keys of what the API server brings itself. Leases, accounts, maps and roles in its
+    own namespaces stay.
     """
-    for kind in _NAMESPACED:
-        _empty_namespaces(admin, kind)
-    for kind, selector in _CLUSTER_WIDE.items():
-        _ignoring_unknown(admin, kind, selector)
-    for item in admin.list("scheduling.k8s.io/v1/PriorityClass"):
-        if not item["metadata"]["name"].startswith("system-"):
-            admin.delete("scheduling.k8s.io/v1/PriorityClass", item["metadata"]["name"])
-    for item in admin.list("Namespace"):
-        if item["metadata"]["name"] not in _OWN_NAMESPACES:
-            _remove_namespace(admin, item["metadata"]["name"])
+    etcd.remove(list(_of_tests(etcd.keys(), own)))
 
 
-def _empty_namespaces(admin: AdminApi, kind: str) -> None:
-    try:
-        found = admin.list(kind)
-    except ApiFailure as error:
-        if error.code == 404:  # this version of Kubernetes does not serve the group
-            return
-        raise
-    everywhere = kind in ("Pod", "PersistentVolumeClaim", "events.k8s.io/v1/Event")
-    for namespace in {item["metadata"]["namespace"] for item in found}:
-        if everywhere or not namespace.startswith("kube-"):
-            admin.delete_all(kind, namespace)
+def _of_tests(keys: list[str], own: Collection[str]) -> Iterator[str]:
+    for key in keys:
+        kind, _, rest = key.removeprefix(_ROOT).partition("/")
+        if (
+            kind in _EVERYWHERE
+            or (kind in _BUT_IN_KUBE_NAMESPACES and not rest.startswith("kube-"))
+            or (kind in _BUT_THOSE_OF_THE_SERVER and key not in own)
+        ):
+            yield key
 
 
-def _ignoring_unknown(admin: AdminApi, kind: str, selector: str) -> None:
-    try:
-        admin.delete_all(kind, **({"labelSelector": selector} if selector else {}))
-    except ApiFailure as error:
-        if error.code != 404:
-            raise
-
-
-def _remove_namespace(admin: AdminApi, name: str) -> None:
-    """Without a controller manager a deleted namespace waits forever to be finalized."""
-    waiting = admin.delete("Namespace", name, grace=None)
-    waiting["spec"]["finalizers"] = []
-    path = admin.path("Namespace", name, subresource="finalize")
-    admin.request("PUT", path, waiting)
+def _coded(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()

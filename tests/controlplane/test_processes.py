@@ -16,13 +16,34 @@ from tests.controlplane.processes import Port, Process, ProcessError, listens
 from tests.controlplane.waiting import wait_until
 
 FOREVER = ["/bin/sleep", "1000"]
+# Imports a module of the test, which sleeps or tells where it is.
+MOORING = [sys.executable, "-m", "mooring", "run", "--plugin", "written:Plugin"]
+TELLS = """
+import os, signal, sys
+main = sys.modules["__main__"]
+print(sys.argv, sys.orig_argv, sys.path, sys.flags, main.__file__, main.__spec__.name)
+print(os.getcwd(), sorted(os.environ.items()), os.getsid(0) == os.getpid())
+print([signal.getsignal(number) for number in sorted(signal.valid_signals())])
+for stream in (sys.stdout, sys.stderr):
+    print(type(stream.buffer), stream.encoding, stream.errors, stream.write_through)
+print({number: os.readlink(f"/proc/self/fd/{number}") for number in (0, 1, 2)})
+"""
 
 
-@pytest.fixture
-def sleeper(tmp_path: Path) -> Iterator[Process]:
+@pytest.fixture(params=["program", "fork"])
+def sleeper(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Process]:
     process = Process("sleeper", FOREVER, tmp_path / "log")
+    if request.param == "fork":
+        process = forked(tmp_path, "import time; time.sleep(1000)")
     yield process
     process.kill()
+
+
+def forked(folder: Path, module: str, *, really: bool = True) -> Process:
+    """A scheduler that imports this module first; `really` a fork, or started like any program."""
+    (folder / "written.py").write_text(module)
+    env = {"PYTHONPATH": str(folder), "PYTHONUNBUFFERED": "1", "ADDED": "really"}
+    return Process("fork", MOORING, folder / "log", env=env, cwd=folder, forked=really)
 
 
 def state(pid: int) -> str:
@@ -85,20 +106,38 @@ def test_process_outlives_the_thread_that_started_it(sleeper: Process) -> None:
     wait_until(lambda: state(sleeper.pid) == "T", what="it stands still")
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="there are no forks elsewhere")
+def test_fork_is_like_a_process_that_was_started_anew(tmp_path: Path) -> None:
+    said = {}
+    for really in (True, False):
+        process = forked(tmp_path, TELLS, really=really).start()
+        assert process.wait() == 1  # for there is no such plugin
+        said[really] = process.log.read_text()
+        process.log.unlink()
+    assert "written:Plugin" in said[True]
+    assert "('ADDED', 'really')" in said[True]
+    assert said[True] == said[False]
+
+
 @pytest.mark.parametrize("end", ["os.kill(os.getpid(), 9)", "sys.exit()"])
-def test_process_ends_with_the_one_that_started_it(tmp_path: Path, end: str) -> None:
+@pytest.mark.parametrize("is_forked", [False, True], ids=["program", "fork"])
+def test_process_ends_with_the_one_that_started_it(
+    tmp_path: Path, end: str, is_forked: bool
+) -> None:
+    (tmp_path / "written.py").write_text("import time; time.sleep(1000)")
     script = f"""
 import os, pathlib, sys
 from tests.controlplane.processes import Process
 log = pathlib.Path({str(tmp_path)!r}) / "log"
-print(Process("orphan", {FOREVER!r}, log).start().pid, flush=True)
+command, forked = ({MOORING!r}, True) if {is_forked} else ({FOREVER!r}, False)
+print(Process("orphan", command, log, env=os.environ, forked=forked).start().pid, flush=True)
 {end}
 """
     root = Path(__file__).parents[2]
     ran = subprocess.run(
         [sys.executable, "-c", script],
         cwd=root,
-        env={**os.environ, "PYTHONPATH": str(root)},
+        env={**os.environ, "PYTHONPATH": f"{root}{os.pathsep}{tmp_path}"},
         stdout=subprocess.PIPE,
         check=False,
     )

@@ -52,7 +52,7 @@ class Shell:
 def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
     path = tmp_path_factory.mktemp("helm") / "kubeconfig"
     words = ["--nodes", "2", "--scheduler", "--job-duration", "1s", "--kubeconfig", str(path)]
-    with Running("cluster", "up", *words) as running:
+    with Running("cluster", "up", *words, forked=True) as running:
         running.until("Ctrl-C ends it")
         yield Shell(path)
 

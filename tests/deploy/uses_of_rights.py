@@ -6,10 +6,12 @@ A use can begin again under another title, with objects of its own.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
-from tests.controlplane.admin import ApiFailure, Object
+from tests.controlplane.admin import AdminApi, ApiFailure, Object
 from tests.controlplane.objects import node, pod, priority_class
+from tests.controlplane.waiting import wait_until
 from tests.deploy.release import Release
 from tests.integration.cluster_reads import condition, events_about, node_of
 
@@ -85,7 +87,18 @@ def create_victim(release: Release, title: str) -> None:
             priority_class=importance,
             spec=spec,
         )
-        admin.create(claimant)
+        wait_until(partial(_is_admitted, admin, claimant), what=f"{name} is admitted")
+
+
+def _is_admitted(admin: AdminApi, made: Object) -> bool:
+    """The server hears of a new priority class a moment after it has stored it."""
+    try:
+        admin.create(made)
+    except ApiFailure as error:
+        if "no PriorityClass with name" in error.message:
+            return False
+        raise
+    return True
 
 
 def is_evicted(release: Release, title: str) -> bool:

@@ -8,7 +8,7 @@ from typing import Self
 from tests.controlplane.objects import pod
 from tests.controlplane.plane import Plane
 from tests.controlplane.waiting import wait_until
-from tests.integration.cluster_reads import placements
+from tests.integration.cluster_reads import node_of
 from tests.integration.mooring_process import NAME
 
 _PAUSE = 0.02  # seconds between two pods
@@ -45,8 +45,7 @@ class Load:
         )
         name = f"load-{before + more - 1:05d}"
         wait_until(
-            lambda: placements(self._control_plane, self._namespace).get(name),
-            what=f"{name} is bound",
+            lambda: node_of(self._control_plane, self._namespace, name), what=f"{name} is bound"
         )
 
     def _run(self) -> None:

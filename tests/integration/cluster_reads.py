@@ -27,6 +27,11 @@ def wait_until_bound(
     """Wait for these pods, or for all there are; where they went."""
 
     def are_bound() -> bool:
+        # Those that wait are few, and soon none; to ask for all pods each time costs much more.
+        listed = control_plane.admin.list("Pod", namespace, fieldSelector="spec.nodeName=")
+        waiting = {each["metadata"]["name"] for each in listed}
+        if waiting.intersection(pods or waiting):
+            return False
         found = placements(control_plane, namespace)
         return all(found.get(name) for name in pods or found)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ssl
 import sys
 import urllib.error
 import urllib.request
@@ -13,7 +12,7 @@ from typing import Any
 from tests.certificates import Authority
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.processes import Process, free_port
-from tests.integration.mooring_process import ROOT, start_mooring
+from tests.integration.mooring_process import ROOT, believing, start_mooring
 
 EXAMPLES = ROOT / "examples"
 SCHEDULER = "my-scheduler-with-extender"
@@ -34,9 +33,7 @@ class Extending:
         self.process: Process = process
         self.port: int = port
         self.is_secure: bool = is_secure
-        self._context = ssl.create_default_context()  # who it is does not matter here
-        self._context.check_hostname = False
-        self._context.verify_mode = ssl.CERT_NONE
+        self._context = believing()  # who it is does not matter here
 
     @property
     def url(self) -> str:
@@ -82,6 +79,7 @@ def start_extender(
         command,
         ready=lambda: holder[0].is_ready,
         env={"PYTHONPATH": str(folder)},
+        forked=True,
     )
     holder.append(Extending(process, port, "--tls-cert-file" in arguments))
     process.wait_ready()

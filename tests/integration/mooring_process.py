@@ -9,6 +9,8 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from copy import deepcopy
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +30,16 @@ NAME = "mooring"  # the schedulerName of tests, and so of the lease
 
 def shipped_rules(kind: str) -> list[dict[str, Any]]:
     """The rules of our ClusterRole, or of the Role for the lease."""
-    for document in yaml.safe_load_all(SHIPPED.read_text()):
+    for document in _shipped():
         if document["kind"] == kind:
-            rules: list[dict[str, Any]] = document["rules"]
+            rules: list[dict[str, Any]] = deepcopy(document["rules"])
             return rules
     raise AssertionError(f"{SHIPPED} has no {kind}")
+
+
+@cache
+def _shipped() -> list[dict[str, Any]]:
+    return list(yaml.safe_load_all(SHIPPED.read_text()))
 
 
 def scheduler_user(control_plane: Plane, name: str = "scheduler", lease: str = NAME) -> User:
@@ -73,9 +80,7 @@ class Mooring:
         self.process: Process = process
         self.port: int = port
         self._log_begins = log_begins
-        self._tls = ssl.create_default_context()  # the certificate is self-signed
-        self._tls.check_hostname = False
-        self._tls.verify_mode = ssl.CERT_NONE
+        self._tls = believing()
 
     def get(
         self, path: str, token: str = "", user: User | None = None, timeout: float = 10.0
@@ -117,11 +122,17 @@ class Mooring:
 
     def _as(self, user: User) -> ssl.SSLContext:
         assert user.certificate is not None
-        context = ssl.create_default_context()
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
+        context = believing()
         context.load_cert_chain(user.certificate, user.key)
         return context
+
+
+def believing() -> ssl.SSLContext:
+    """For a server whose certificate is self-signed; reads no authorities, which takes its time."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
 
 
 def configuration(own: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -146,10 +157,11 @@ def start_mooring(
     name: str = "mooring",
     wait: bool = True,
     env: Mapping[str, str] | None = None,
+    forked: bool = True,
 ) -> Mooring:
     """Run it and wait until it is ready; `server` is a proxy's address, if not the real one's.
 
-    `config` is a file, or sections as for `configuration`.
+    `config` is a file, or sections as for `configuration`. Without `forked`, Python starts anew.
     """
     user = user or scheduler_user(control_plane)
     port = free_port()
@@ -169,7 +181,7 @@ def start_mooring(
     ready = (lambda: holder[0].is_ready) if wait else None
     log = control_plane.folder / f"{name}.log"
     log_begins = log.stat().st_size if log.exists() else 0
-    process = control_plane.run(name, command, ready=ready, env=env)
+    process = control_plane.run(name, command, ready=ready, env=env, forked=forked)
     holder.append(Mooring(process, port, log_begins))
     if wait:
         process.wait_ready()

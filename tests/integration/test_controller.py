@@ -9,7 +9,7 @@ import random
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 
 import pytest
@@ -38,18 +38,11 @@ _HEAD_START = 0.03  # seconds; until then the controller has sent its own Bindin
 _ON_ITS_WAY = 0.2  # …which takes so long to arrive
 
 
-@pytest.fixture(scope="module")
-def own_control_plane(real_programs: None) -> Iterator[ControlPlane]:
-    with ControlPlane(durable=True) as running:
-        yield running
-
-
 @pytest.fixture
-def control_plane(own_control_plane: ControlPlane) -> Iterator[ControlPlane]:
+def control_plane(durable_control_plane: ControlPlane) -> ControlPlane:
     """One whose programs may be hurt."""
-    own_control_plane.admin.create_many(nodes(len(NODES)))
-    yield own_control_plane
-    own_control_plane.reset()
+    durable_control_plane.admin.create_many(nodes(len(NODES)))
+    return durable_control_plane
 
 
 def controller_user(control_plane: ControlPlane, name: str = "controller") -> User:
@@ -82,7 +75,11 @@ def start_controller(
     ]
     holder: list[Mooring] = []
     process = control_plane.run(
-        name, command, ready=lambda: holder[0].is_ready, env={"PYTHONPATH": str(EXAMPLE)}
+        name,
+        command,
+        ready=lambda: holder[0].is_ready,
+        env={"PYTHONPATH": str(EXAMPLE)},
+        forked=True,
     )
     holder.append(Mooring(process, port))
     process.wait_ready()

@@ -63,8 +63,8 @@ def test_filters_ranks_and_binds_for_a_scheduler_that_sends_whole_nodes(
         "bindVerb": "bind",
         "nodeCacheCapable": False,
     }
-    start(control_plane, scheduler_with(asked))
     control_plane.admin.create_many(nodes(3, cpu="64", memory="256Gi", pods=40))
+    start(control_plane, scheduler_with(asked))
     control_plane.admin.create_many(
         pods(60, namespace=namespace, scheduler=SCHEDULER, cpu="10m", memory="1Mi")
     )

@@ -97,7 +97,7 @@ def embedded_cluster(folder: Path) -> Iterator[AdminApi]:
     """`mooring cluster up` as a process, and a client of it."""
     kubeconfig = folder / "kubeconfig"
     words = ("cluster", "up", "--nodes", str(NODES), "--kubeconfig", str(kubeconfig))
-    with Running(*words) as cluster:
+    with Running(*words, forked=True) as cluster:
         cluster.until("Ctrl-C ends it")
         api = admin(kubeconfig)
         try:

@@ -135,7 +135,7 @@ def test_unreachable_server_is_waited_for(control_plane: ControlPlane, namespace
     control_plane.admin.create_many([node("only"), pod("p", namespace=namespace, scheduler=NAME)])
     proxy = control_plane.proxy()
     proxy.refuse()
-    mooring = start_mooring(control_plane, server=proxy.url, wait=False)
+    mooring = start_mooring(control_plane, server=proxy.url, wait=False, forked=False)
     where = proxy.url.removeprefix("https://")
     why = f"cannot list nodes: {where}: connection refused"
     wait_until(lambda: why in mooring.get("/readyz").text, what="/readyz says why")

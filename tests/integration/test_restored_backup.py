@@ -20,15 +20,15 @@ SECONDS = 60.0  # after which all pods must be bound
 
 @pytest.mark.parametrize("passes", [False, True], ids=["behind", "ahead"])
 def test_schedules_on_after_a_backup_was_restored(
-    passes: bool, fresh_control_plane: ControlPlane
+    passes: bool, durable_control_plane: ControlPlane
 ) -> None:
-    plane, admin = fresh_control_plane, fresh_control_plane.admin
+    plane, admin = durable_control_plane, durable_control_plane.admin
     admin.create_many(nodes(20))
     mooring = start_mooring(plane)
     create_pods(plane, 10, "kept")
     wait_until_bound(plane, "default")
     backup = back_up(plane)
-    create_pods(plane, 40, "lost")
+    create_pods(plane, 20, "lost")
     wait_until_bound(plane, "default")
     newest = version(plane)
 
@@ -59,8 +59,9 @@ def version(plane: ControlPlane) -> int:
 
 def write(plane: ControlPlane) -> None:
     """Some changes that concern no pod."""
+    before = version(plane)
     for number in range(50):
-        change = {"metadata": {"annotations": {"count": f"{version(plane)}-{number}"}}}
+        change = {"metadata": {"annotations": {"count": f"{before}-{number}"}}}
         plane.admin.patch("Namespace", "default", change)
 
 
@@ -76,6 +77,6 @@ def restore(plane: ControlPlane, backup: Path) -> None:
     plane.apiserver.kill()
     plane.etcd.stop()
     shutil.rmtree(plane.folder / "etcd")
-    shutil.copytree(backup, plane.folder / "etcd")
+    backup.rename(plane.folder / "etcd")
     plane.etcd.start().wait_ready()
     plane.apiserver.start().wait_ready()

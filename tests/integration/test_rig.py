@@ -5,9 +5,12 @@ from __future__ import annotations
 import http.client
 import ssl
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
 
 import pytest
-from tests.controlplane.admin import ApiFailure
+import yaml
+from tests.controlplane.admin import ApiFailure, Object
 from tests.controlplane.build import ControlPlaneError
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.invariants import audit, binds, removals
@@ -74,21 +77,94 @@ def test_rig_notices_overcommitted_nodes(control_plane: ControlPlane, namespace:
     assert audit(control_plane).overcommitted == ("full: 1.2 of 1 cpu",)
 
 
+def test_rig_goes_on_after_a_rest(control_plane: ControlPlane) -> None:
+    control_plane.admin.create(node("before"))
+    control_plane.rest()
+    for program in (control_plane.apiserver, control_plane.etcd):
+        wait_until(partial(is_paused, program.pid), what=f"{program.name} stands still")
+    control_plane.wake()
+    control_plane.admin.create(node("after"))
+    assert control_plane.kubectl("get", "nodes", "-o=name").split() == ["node/after", "node/before"]
+
+
+def is_paused(pid: int) -> bool:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+
+
+# One object of each kind that tests make, as kubectl takes them; in a namespace, if they can be.
+SWEPT = """
+{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: swept},
+ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}
+---
+{apiVersion: v1, kind: ReplicationController, metadata: {name: swept},
+ spec: {template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}}
+---
+{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: swept},
+ spec: {selector: {matchLabels: {a: b}},
+        template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}}
+---
+{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: swept},
+ spec: {serviceName: s, selector: {matchLabels: {a: b}},
+        template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}}
+---
+{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: swept}}
+---
+{apiVersion: resource.k8s.io/v1, kind: ResourceClaim, metadata: {name: swept}}
+---
+{apiVersion: resource.k8s.io/v1, kind: ResourceClaimTemplate, metadata: {name: swept},
+ spec: {spec: {}}}
+---
+{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: swept}}
+---
+{apiVersion: v1, kind: Event, metadata: {name: swept, namespace: default},
+ involvedObject: {namespace: default}}
+---
+{apiVersion: v1, kind: ConfigMap, metadata: {name: swept}}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: swept}}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: swept},
+ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: swept}}
+---
+{apiVersion: v1, kind: PersistentVolume, metadata: {name: swept},
+ spec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce], hostPath: {path: /p}}}
+---
+{apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: swept}, provisioner: p}
+---
+{apiVersion: storage.k8s.io/v1, kind: CSINode, metadata: {name: swept}, spec: {drivers: []}}
+---
+{apiVersion: storage.k8s.io/v1, kind: CSIDriver, metadata: {name: swept}, spec: {}}
+---
+{apiVersion: resource.k8s.io/v1, kind: ResourceSlice, metadata: {name: swept},
+ spec: {driver: d, allNodes: true, pool: {name: p, resourceSliceCount: 1}}}
+---
+{apiVersion: resource.k8s.io/v1, kind: DeviceClass, metadata: {name: swept}}
+"""
+
+
 def test_rig_sweeps_up_after_a_test(control_plane: ControlPlane, namespace: str) -> None:
     kept = control_plane.kubectl("get", "namespaces,priorityclasses,clusterroles", "-o=name")
     account = control_plane.add_service_account("robot", namespace)
     control_plane.grant(account, [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}])
     control_plane.admin.create(priority_class("urgent", 10))
     control_plane.admin.create_many([node("n"), pod("p", namespace=namespace, node="n")])
+    control_plane.kubectl("create", "--filename=-", stdin=SWEPT)
+    kinds = {(each["apiVersion"], each["kind"]) for each in yaml.safe_load_all(SWEPT)}
     scheduler, proxy = control_plane.kube_scheduler(), control_plane.proxy()
     control_plane.reset()
+    for version, kind in kinds | {("v1", "Pod"), ("v1", "Node"), ("v1", "ServiceAccount")}:
+        found = control_plane.admin.list(f"{version}/{kind}")
+        assert [each for each in found if not is_in_kube_namespace(each)] == []
     left = control_plane.kubectl("get", "namespaces,priorityclasses,clusterroles", "-o=name")
     assert set(kept.split()) - set(left.split()) == {f"namespace/{namespace}"}
     assert set(left.split()) <= set(kept.split())
-    assert control_plane.admin.list("Node") + control_plane.admin.list("Pod") == []
     assert not scheduler.is_alive
     with pytest.raises(ConnectionRefusedError):
         control_plane.api_for(server=proxy.url).text("GET", "/readyz")
+
+
+def is_in_kube_namespace(value: Object) -> bool:
+    return str(value["metadata"].get("namespace", "")).startswith("kube-")
 
 
 # --- users -------------------------------------------------------------------------------------
@@ -263,9 +339,9 @@ def test_proxy_refuses_connections_until_it_heals(control_plane: ControlPlane) -
 
 
 def test_cluster_survives_what_is_done_to_its_programs(
-    fresh_control_plane: ControlPlane,
+    durable_control_plane: ControlPlane,
 ) -> None:
-    cluster = fresh_control_plane
+    cluster = durable_control_plane
     cluster.admin.create_many(nodes(3))
 
     cluster.apiserver.kill()
@@ -284,8 +360,8 @@ def test_cluster_survives_what_is_done_to_its_programs(
     wait_until(lambda: _nodes_seen(cluster) == 3, what="the API server finds etcd again")
 
 
-def test_serving_certificate_is_rotated_while_it_runs(fresh_control_plane: ControlPlane) -> None:
-    cluster = fresh_control_plane
+def test_serving_certificate_is_rotated_while_it_runs(durable_control_plane: ControlPlane) -> None:
+    cluster = durable_control_plane
     embedded = cluster.kubeconfig_for(cluster.admin_user, embedded=True)
     serials = [cluster.served_serial(), cluster.rotate_serving_certificate()]
     cluster.kubectl("get", "nodes", f"--kubeconfig={embedded}")
@@ -297,10 +373,10 @@ def test_serving_certificate_is_rotated_while_it_runs(fresh_control_plane: Contr
 
 
 def test_two_clusters_know_nothing_of_each_other(
-    control_plane: ControlPlane, fresh_control_plane: ControlPlane
+    control_plane: ControlPlane, durable_control_plane: ControlPlane
 ) -> None:
     control_plane.admin.create(node("here"))
-    assert fresh_control_plane.admin.list("Node") == []
+    assert durable_control_plane.admin.list("Node") == []
 
 
 def _nodes_seen(control_plane: ControlPlane) -> int:

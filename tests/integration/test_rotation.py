@@ -44,9 +44,9 @@ def test_token_is_rotated_and_the_old_one_revoked(
 
 
 def test_serving_certificate_of_the_api_server_is_rotated(
-    fresh_control_plane: ControlPlane,
+    durable_control_plane: ControlPlane,
 ) -> None:
-    cluster = fresh_control_plane
+    cluster = durable_control_plane
     cluster.admin.create_many(roomy_nodes())
     mooring = start_mooring(cluster)
     failed = failures(mooring, cluster)

@@ -7,11 +7,20 @@ from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.fixtures import (
     control_plane,
     pytest_runtest_makereport,
+    pytest_runtest_setup,
+    pytest_runtest_teardown,
     real_programs,
     shared_control_plane,
 )
 
-__all__ = ["control_plane", "pytest_runtest_makereport", "real_programs", "shared_control_plane"]
+__all__ = [
+    "control_plane",
+    "pytest_runtest_makereport",
+    "pytest_runtest_setup",
+    "pytest_runtest_teardown",
+    "real_programs",
+    "shared_control_plane",
+]
 
 
 @pytest.fixture(scope="session")

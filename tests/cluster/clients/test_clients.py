@@ -61,7 +61,8 @@ def widget(name: str, **spec: Any) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     path = tmp_path_factory.mktemp("clients") / "kubeconfig"
-    with Running("cluster", "up", "--nodes", "1", "--kubeconfig", str(path)) as running:
+    words = ("cluster", "up", "--nodes", "1", "--kubeconfig", str(path))
+    with Running(*words, forked=True) as running:
         running.until("Ctrl-C ends it")
         yield path
 

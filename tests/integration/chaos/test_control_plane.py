@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 
 import pytest
 from tests.controlplane.cluster import ControlPlane
@@ -14,9 +13,8 @@ from tests.integration.mooring_process import start_mooring
 
 
 @pytest.fixture
-def control_plane(durable_control_plane: ControlPlane) -> Iterator[ControlPlane]:
-    yield durable_control_plane
-    durable_control_plane.reset()
+def control_plane(durable_control_plane: ControlPlane) -> ControlPlane:
+    return durable_control_plane
 
 
 def test_nothing_is_lost_while_the_api_server_is_killed(
