@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.sizes import sized
+from tests.sizes import seeds
 
 from mooring.framework.plugin import Base
 from mooring.runtime.registry import Registry
@@ -67,7 +67,7 @@ ARGS: dict[str, list[dict[str, Any]]] = {
 }
 
 REGISTRY = Registry.discover()
-EXAMPLES = Examples(seeds=range(sized(5)))
+EXAMPLES = Examples(seeds=seeds(0, 2, 5))
 
 
 @pytest.mark.parametrize("name", sorted(REGISTRY.names))
