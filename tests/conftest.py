@@ -17,6 +17,9 @@ from mooring.observe import log as logs
 settings.register_profile("mooring", deadline=None, max_examples=sized(50))
 settings.load_profile("mooring")
 
+# Modules and tests are made now, and all of them stay: there is nothing to find among them.
+gc.set_threshold(200_000)
+
 
 def pytest_collection_finish() -> None:
     """Collect garbage as `mooring run` does: rarely, and never look at modules and tests again."""
