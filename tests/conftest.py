@@ -14,8 +14,11 @@ from tests.sizes import sized
 from mooring.observe import log as logs
 
 # How long an example takes says more about the machine than about us.
-settings.register_profile("mooring", deadline=None, max_examples=sized(50))
+settings.register_profile("mooring", deadline=None, max_examples=sized(30))
 settings.load_profile("mooring")
+
+# Modules and tests are made now, and all of them stay: there is nothing to find among them.
+gc.set_threshold(200_000)
 
 
 def pytest_collection_finish() -> None:
@@ -37,29 +40,35 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     return True
 
 
-@pytest.fixture(autouse=True)
-def restored_modules(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Forget modules that a test has written, and where commands looked for them."""
-    path, modules = list(sys.path), set(sys.modules)
-    yield
-    sys.path[:] = path
-    written = str(tmp_path_factory.getbasetemp())
-    for name in sys.modules.keys() - modules:
-        if (getattr(sys.modules[name], "__file__", None) or "").startswith(written):
-            del sys.modules[name]
+# What commands set the levels of exists from the beginning.
+for _name in ("aiohttp", "asyncio", "mooring", *(f"mooring.{room}" for room in logs._PER_POD)):
+    logging.getLogger(_name)
 
 
 @pytest.fixture(autouse=True)
-def restored_logging() -> Iterator[None]:
-    """Leave the logging of the other tests as it was: commands set it up for themselves."""
+def restored_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Leave modules and logging of the other tests as they were; this is done 9,000 times."""
+    path, newest = list(sys.path), next(reversed(sys.modules))
     root = logging.getLogger()
-    names = [name for name in root.manager.loggerDict if name.startswith("mooring")]
-    loggers = [root, *map(logging.getLogger, [*names, "mooring", "aiohttp", "asyncio"])]
-    loggers += [logging.getLogger(f"mooring.{room}") for room in logs._PER_POD]
-    levels = [(known, known.level) for known in loggers]
+    levels = [(root, root.level)]
+    levels += [
+        (known, known.level)
+        for known in root.manager.loggerDict.values()
+        if isinstance(known, logging.Logger)
+    ]
     handlers = list(root.handlers)
     yield
+    sys.path[:] = path
+    if next(reversed(sys.modules)) != newest:
+        forget_modules_in(str(tmp_path_factory.getbasetemp()))
     for known, level in levels:
         if known.level != level:  # setting it makes every logger forget what it knows
             known.setLevel(level)
     root.handlers[:] = handlers
+
+
+def forget_modules_in(folder: str) -> None:
+    """Forget modules that a test has written."""
+    for name, module in list(sys.modules.items()):
+        if (getattr(module, "__file__", None) or "").startswith(folder):
+            del sys.modules[name]

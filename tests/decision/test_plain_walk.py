@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 from collections import Counter
-from pathlib import Path
 from typing import Any, Final
 
 import pytest
 from tests.decision.plain_walk import Walk
 from tests.oracle.compare import differences
+from tests.parity.recordings import FAMILIES, evaluator, recordings
 
 import mooring.framework as fw
-from mooring.simulator.evaluate import Evaluator, Trial
-from mooring.simulator.scenario import Scenario, read_scenarios
+from mooring.simulator.evaluate import Trial
 
-DATA: Final = Path(__file__).parents[1] / "parity" / "data"
-FAMILIES: Final = sorted(path.name.removesuffix(".jsonl.gz") for path in DATA.glob("*.jsonl.gz"))
 LEFT_OUT: Final = (  # or compared apart
     "postFilter",
     "fitErrorFinal",
@@ -31,24 +26,15 @@ EXCLUDED: Final = "node(s) didn't satisfy plugin(s) ["
 Answer = dict[str, Any]
 
 
-@pytest.fixture(scope="module")
-def evaluator() -> Evaluator:
-    return Evaluator()
-
-
 @pytest.mark.parametrize("family", FAMILIES)
-def test_decides_as_recorded(family: str, evaluator: Evaluator) -> None:
+def test_decides_as_recorded(family: str) -> None:
     different: list[str] = []
     outcomes: Counter[str] = Counter()
-    with gzip.open(DATA / f"{family}.jsonl.gz") as lines:
-        for line in lines:
-            expect = json.loads(line)["expect"]
-            (scenario,) = read_scenarios([line])
-            assert isinstance(scenario, Scenario)
-            outcomes[expect["outcome"]] += 1
-            if expect["outcome"] != "Gated":  # PreEnqueue refuses: there is no attempt
-                found = compare(expect, walk_of(evaluator.trial(scenario)))
-                different += [f"{scenario.id}: {difference}" for difference in found[:1]]
+    for scenario, expect in recordings(family):
+        outcomes[expect["outcome"]] += 1
+        if expect["outcome"] != "Gated":  # PreEnqueue refuses: there is no attempt
+            found = compare(expect, walk_of(evaluator().trial(scenario)))
+            different += [f"{scenario.id}: {difference}" for difference in found[:1]]
     assert not different, f"{len(different)} differ:\n" + "\n".join(different[:10])
     assert outcomes.total() - outcomes["Gated"] > 90
     if family != "images":  # which refuse nothing

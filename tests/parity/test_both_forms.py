@@ -2,34 +2,22 @@
 
 from __future__ import annotations
 
-import gzip
 from collections import Counter
-from pathlib import Path
 
 import pytest
+from tests.parity.recordings import FAMILIES, evaluator, recordings
 
 from mooring.cache.snapshot import Nodes
 from mooring.decision.scoring import Scores
 from mooring.framework import Filter, Score
-from mooring.simulator.evaluate import Evaluator, Trial
-from mooring.simulator.scenario import Scenario, read_scenarios
-
-DATA = Path(__file__).with_name("data")
-FAMILIES = sorted(path.name.removesuffix(".jsonl.gz") for path in DATA.glob("*.jsonl.gz"))
-
-
-@pytest.fixture(scope="module")
-def evaluator() -> Evaluator:
-    return Evaluator()
+from mooring.simulator.evaluate import Trial
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_both_forms_agree_on_recorded_clusters(family: str, evaluator: Evaluator) -> None:
+def test_both_forms_agree_on_recorded_clusters(family: str) -> None:
     compared: Counter[str] = Counter()
-    with gzip.open(DATA / f"{family}.jsonl.gz") as lines:
-        for scenario in read_scenarios(lines):
-            assert isinstance(scenario, Scenario)
-            compare(evaluator.trial(scenario), scenario.id, compared)
+    for scenario, _ in recordings(family):
+        compare(evaluator().trial(scenario), scenario.id, compared)
     assert compared["filter"]
     assert compared["score"]
 

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import gzip
 import json
-from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 import pytest
+from tests.parity.recordings import FAMILIES, recordings
 
 from mooring import config as cfg
 from mooring.cache.pods import Pod
@@ -24,26 +23,20 @@ from mooring.scheduler.scheduler import Scheduler
 from mooring.simulator.claims import allocating, assume_in_flight
 from mooring.simulator.clock import EPOCH
 from mooring.simulator.cluster import LocalCluster
-from mooring.simulator.scenario import Scenario, read_scenarios
+from mooring.simulator.scenario import Scenario
 from mooring.testing import pod as pod_of
 from mooring.testing.builders import ZONE
-
-DATA: Final = Path(__file__).with_name("data")
-FAMILIES: Final = sorted(path.name.removesuffix(".jsonl.gz") for path in DATA.glob("*.jsonl.gz"))
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_scheduler_decides_as_recorded(family: str) -> None:
     different: list[str] = []
     count = by_class = 0
-    with gzip.open(DATA / f"{family}.jsonl.gz") as lines, asyncio.Runner() as runner:
-        for line in lines:
-            expect = json.loads(line)["expect"]
-            (scenario,) = read_scenarios([line])
-            assert isinstance(scenario, Scenario)
+    with asyncio.Runner() as runner:
+        for scenario, expect in recordings(family):
             if expect["outcome"] == "Gated":
                 continue
-            rig = Rig(scenario, runner)
+            rig = Rig(scenario, runner.get_loop())
             decisions = {"at first": rig.decide()}
             by_class += rig.decided_by_class
             rig.change_and_change_back()
@@ -71,9 +64,9 @@ class FrozenClock:
 class Rig:
     """A scheduler that knows the cluster of a scenario."""
 
-    def __init__(self, scenario: Scenario, runner: asyncio.Runner) -> None:
+    def __init__(self, scenario: Scenario, loop: asyncio.AbstractEventLoop) -> None:
         self._scenario = scenario
-        self._runner = runner
+        self._loop = loop
         cluster = LocalCluster()
         self._scheduler = Scheduler(
             configuration(scenario), client=cluster, recorder=cluster, clock=FrozenClock()
@@ -100,7 +93,7 @@ class Rig:
         """The decision for a pod of the scenario's class, as the scheduler's loop makes it."""
         (runtime,) = self._scheduler.runtimes.values()
         pod = Pod(self._scenario.pod)
-        return self._runner.run(
+        return self._loop.run_until_complete(
             runtime.cycle.decide(CycleState(), pod, self._scheduler.cache.nodes)
         )
 

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 
 import msgspec
@@ -22,7 +23,8 @@ from mooring.simulator.imagine import Run
 from mooring.simulator.sweeps import Job, outcomes
 from mooring.testing import node, pod
 
-pytest.importorskip("distributed", reason="the packages of mooring[dask] are not installed")
+if find_spec("distributed") is None:  # importing it here would take each process half a second
+    pytest.skip("the packages of mooring[dask] are not installed", allow_module_level=True)
 
 _PATIENCE = 60.0  # seconds; a machine may be busy
 

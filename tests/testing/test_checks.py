@@ -54,14 +54,18 @@ BROKEN: list[tuple[type[Base], str, str]] = [
     (faulty.HintTrusts, "check_hints_answer", "for NodeAdd, hint() raised AttributeError"),
     (faulty.HintMumbles, "check_hints_answer", "expected a bool"),
 ]
+# The words are those of a cluster made as small as it can be.
+SHOWN_SMALL: list[type[Base]] = [faulty.WrongLength, faulty.NormalizesForAll]
 
 
 @pytest.mark.parametrize(
     ("plugin", "check", "words"), BROKEN, ids=[plugin.__name__ for plugin, _, _ in BROKEN]
 )
 def test_names_the_check_that_a_broken_plugin_fails(
-    plugin: type[Base], check: str, words: str
+    plugin: type[Base], check: str, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if plugin not in SHOWN_SMALL:
+        monkeypatch.setattr("mooring.testing._shrink.MAX_QUESTIONS", 0)
     name = getattr(plugin, "name", plugin.__name__)
     expected = rf"(^plugin {name} fails |^1\. ){check}: .*{re.escape(words)}"
     with pytest.raises(AssertionError) as failure:

@@ -12,7 +12,7 @@ import yaml
 from tests.controlplane.admin import AdminApi, Object
 
 TIME = "2026-01-02T03:04:05Z"
-_FILE: Any = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
+_FILE: Any = yaml.load(Path(__file__).with_suffix(".yaml").read_text(), yaml.CSafeLoader)
 TEMPLATE: Object = _FILE["named"]["template"]
 SELECTOR: Object = _FILE["named"]["selector"]
 
