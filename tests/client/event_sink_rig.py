@@ -12,7 +12,7 @@ from mooring.api.core import Namespace
 from mooring.api.meta import ObjectReference
 from mooring.client.client import ApiClient
 from mooring.client.events import EventSink
-from mooring.client.flowcontrol import WritesInProgress, RateLimiter
+from mooring.client.flowcontrol import RateLimiter, WritesInProgress
 from mooring.client.transport import NewFence
 from mooring.cluster.apiserver.events import from_storage
 from mooring.cluster.apiserver.resources import known

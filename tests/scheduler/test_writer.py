@@ -15,7 +15,7 @@ from mooring.api.codec import encode, to_builtins
 from mooring.api.meta import Condition, ObjectMeta, ObjectReference
 from mooring.client.client import ApiClient
 from mooring.client.errors import ConflictError, Fenced, Forbidden, Garbled, NotFound, Unreachable
-from mooring.client.flowcontrol import WritesInProgress, RateLimiter
+from mooring.client.flowcontrol import RateLimiter, WritesInProgress
 from mooring.client.transport import Fence
 from mooring.cluster.apiserver.resources import known
 from mooring.runtime.writer import merge_patch
