@@ -84,7 +84,9 @@ def pytest_runtest_teardown(
     item: pytest.Item, nextitem: pytest.Item | None
 ) -> Generator[None, None, None]:
     yield
-    for name in _used_by(item) - _used_by(nextitem):
+    if nextitem is not None and nextitem.path == item.path:
+        return  # what the tests of a file share may still need it
+    for name in _SHARED.keys() - _used_by(nextitem):
         if (plane := _SHARED[name].running) is not None:
             plane.rest()
 
