@@ -14,7 +14,7 @@ from tests.sizes import sized
 from mooring.observe import log as logs
 
 # How long an example takes says more about the machine than about us.
-settings.register_profile("mooring", deadline=None, max_examples=sized(50))
+settings.register_profile("mooring", deadline=None, max_examples=sized(30))
 settings.load_profile("mooring")
 
 # Modules and tests are made now, and all of them stay: there is nothing to find among them.

@@ -136,5 +136,5 @@ class FollowedServer(RuleBasedStateMachine):
 
 TestFollowedServer = FollowedServer.TestCase
 TestFollowedServer.settings = settings(
-    max_examples=sized(60), stateful_step_count=40, deadline=None
+    max_examples=sized(40), stateful_step_count=40, deadline=None
 )

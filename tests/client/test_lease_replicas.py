@@ -219,4 +219,4 @@ class Replicas(RuleBasedStateMachine):
 
 
 TestReplicas = Replicas.TestCase
-TestReplicas.settings = settings(QUICK, max_examples=sized(40), stateful_step_count=30)
+TestReplicas.settings = settings(QUICK, max_examples=sized(25), stateful_step_count=30)

@@ -28,9 +28,9 @@ from mooring.runtime.profile import Profile
 from mooring.scheduler.cycle import Decision
 from mooring.simulator import Simulation
 
-FEW: Final = 2_000
+FEW: Final = 1_500
 WANTED: Final = int(os.environ.get("MOORING_DECISIONS", FEW))
-SEEDS: Final = range(4)
+SEEDS: Final = range(3)
 TURNS: Final = 18  # of one life
 MANY: Final = 16  # nodes that changed between two pods of a workload
 SHARE: Final = 0.25  # of the decisions that are compared, if nothing is special about them

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.sizes import sized
 
 from mooring.framework import (
     CycleState,
@@ -156,7 +157,7 @@ CASES: list[tuple[type[Base], Mapping[str, Any]]] = [
 
 
 @given(cluster=clusters(), new=incoming())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=sized(60), deadline=None)
 def test_both_forms_agree(cluster: Nodes, new: Pod) -> None:
     # All plugins look at the same cluster, because making one takes longer than asking them all.
     for plugin_class, args in CASES:

@@ -112,7 +112,7 @@ def begun(sim: Simulation, preemptor: Pod) -> Evaluation:
     st.none() | st.integers(1, 4),
     st.integers(0, 5),
 )
-@settings(max_examples=sized(100), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=sized(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_finds_the_same_victims_as_node_by_node(
     sizes: Any, here: Any, nominations: Any, who: Any, budgets: Any, wanted: int | None, start: int
 ) -> None:
@@ -146,7 +146,7 @@ def test_finds_the_same_victims_as_node_by_node(
 
 
 @given(sizes, st.lists(residents, max_size=12), st.lists(nominations, max_size=6), preemptors)
-@settings(max_examples=sized(50), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=sized(30), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_respects_nominated_pods_as_node_by_node(
     sizes: Any, here: Any, nominations: Any, who: Any
 ) -> None:

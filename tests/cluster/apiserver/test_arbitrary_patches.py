@@ -103,7 +103,7 @@ def desk_with_a_pod() -> InProcessServer:
 
 @pytest.mark.parametrize("media", PATCHES)
 @given(data=st.data())
-@settings(max_examples=sized(150), deadline=None)
+@settings(max_examples=sized(80), deadline=None)
 def test_applies_or_refuses_whatever_json_it_is(media: str, data: st.DataObject) -> None:
     server = desk_with_a_pod()
     subresource = data.draw(st.sampled_from(("", "/status")))

@@ -63,7 +63,7 @@ def meant(incoming: Pod, cluster: Cluster) -> dict[str, str]:
 
 
 @given(cluster=clusters(), incoming=pods("new"))
-@settings(max_examples=sized(75), deadline=None)
+@settings(max_examples=sized(50), deadline=None)
 def test_filters_as_plain_loops_do(cluster: Cluster, incoming: Pod) -> None:
     cache = cache_of(cluster)
     plugin, state = plugin_in(cache), CycleState()
@@ -78,7 +78,7 @@ def test_filters_as_plain_loops_do(cluster: Cluster, incoming: Pod) -> None:
 
 
 @given(cluster=clusters(), incoming=pods("new"), data=st.data())
-@settings(max_examples=sized(75), deadline=None)
+@settings(max_examples=sized(50), deadline=None)
 def test_what_ifs_equal_the_cluster_they_imagine(
     cluster: Cluster, incoming: Pod, data: st.DataObject
 ) -> None:
@@ -113,7 +113,7 @@ def test_what_ifs_equal_the_cluster_they_imagine(
     hard_weight=st.sampled_from([0, 1, 7, 100]),
     ignore=st.booleans(),
 )
-@settings(max_examples=sized(75), deadline=None)
+@settings(max_examples=sized(50), deadline=None)
 def test_scores_as_plain_loops_do(
     cluster: Cluster, incoming: Pod, hard_weight: int, ignore: bool
 ) -> None:

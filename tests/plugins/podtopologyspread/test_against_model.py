@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tests.plugins.podtopologyspread import model
+from tests.sizes import sized
 
 from mooring.api.meta import LabelSelector
 from mooring.cache.cache import Cache
@@ -90,7 +91,7 @@ def answers(
 
 
 @given(cache=clusters(), new=incoming())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=sized(50), deadline=None)
 def test_refuses_what_the_model_refuses(cache: Cache, new: Pod) -> None:
     cluster = cache.nodes
     plugin = build(PodTopologySpread, handle=StubHandle(nodes=cluster))
@@ -105,7 +106,7 @@ def test_refuses_what_the_model_refuses(cache: Cache, new: Pod) -> None:
 
 
 @given(cache=clusters(), new=incoming(), data=st.data())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=sized(50), deadline=None)
 def test_scores_as_the_model_scores(cache: Cache, new: Pod, data: st.DataObject) -> None:
     cluster = cache.nodes
     size = len(cluster)
@@ -128,7 +129,7 @@ def test_scores_as_the_model_scores(cache: Cache, new: Pod, data: st.DataObject)
 
 
 @given(cache=clusters(), new=incoming(), data=st.data())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=sized(50), deadline=None)
 def test_what_is_thought_equals_what_is(cache: Cache, new: Pod, data: st.DataObject) -> None:
     # An empty selector counts no pod of the cluster, but pods that are added in thought.
     selectors = [raw.label_selector for raw in new.spec.topology_spread_constraints]
