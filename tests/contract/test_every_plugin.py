@@ -67,7 +67,8 @@ ARGS: dict[str, list[dict[str, Any]]] = {
 }
 
 REGISTRY = Registry.discover()
-EXAMPLES = Examples(seeds=seeds(0, 2, 5))
+# No nodes, two and thirty: a key that leaves something out shows in one of these.
+EXAMPLES = Examples(seeds=seeds(2, 3, 6))
 
 
 @pytest.mark.parametrize("name", sorted(REGISTRY.names))
