@@ -537,5 +537,5 @@ class CacheMachine(RuleBasedStateMachine):
 def test_the_columns_equal_a_recount_after_any_events() -> None:
     run_state_machine_as_test(
         CacheMachine,
-        settings=settings(max_examples=sized(25), stateful_step_count=40, deadline=None),
+        settings=settings(max_examples=sized(40), stateful_step_count=40, deadline=None),
     )
