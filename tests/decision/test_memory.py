@@ -280,3 +280,38 @@ profiles:
         sim.schedule(*(pod(name, labels={"to": to, "of": name}) for name, to in targets.items()))
         assert {name: sim.node_of(name) for name in targets} == targets
         assert len(memory) <= 11
+
+
+class LastByName(fw.Score):
+    """Keeps its scores by node, and normalizes them by the names of the nodes it is given."""
+
+    name = "LastByName"
+    depends_on = fw.NODE
+    seen: ClassVar[list[tuple[list[str], int]]] = []
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        return ord(node.name)
+
+    def normalize_score(
+        self, state: fw.CycleState, pod: fw.Pod, nodes: fw.Nodes, scores: fw.IntArray
+    ) -> fw.IntArray:
+        names = [node.name for node in nodes]
+        self.seen.append((names, len(scores)))
+        return np.array([100 * (name == max(names)) for name in names], dtype=np.int64)
+
+
+def test_a_method_that_normalizes_kept_scores_is_given_the_feasible_nodes_alone() -> None:
+    config = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+  - plugins: {multiPoint: {enabled: [{name: LastByName, weight: 100}]}}
+"""
+    LastByName.seen.clear()
+    with Simulation(config=config, plugins=[LastByName], keep_attempts=False) as sim:
+        sim.apply(*(node(name, unschedulable=name in "bf") for name in "abcdef"))
+        sim.schedule(*(pod(f"p{i}") for i in range(4)))
+        assert set(sim.placements().values()) == {"e"}
+    assert LastByName.seen
+    for names, count in LastByName.seen:
+        assert (sorted(names), count) == (list("acde"), 4)

@@ -381,7 +381,8 @@ class Columns:
         rows: IntArray,
         raw: IntArray,
     ) -> IntArray:
-        some = nodes if len(rows) == len(nodes) else nodes.take(rows)
-        scores = self._caller.normalized(plugin, state, pod, some, raw)
+        if plugin.normalizer is None and len(rows) < len(nodes):
+            nodes = nodes.take(rows)  # a declared normalizer looks at scores alone
+        scores = self._caller.normalized(plugin, state, pod, nodes, raw)
         weight = self._plugins.weights[plugin.name]
         return scores if weight == 1 else scores * weight

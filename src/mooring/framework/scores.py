@@ -56,7 +56,8 @@ def _min_max(scores: IntArray) -> IntArray:
     # In floats, in this order, and truncated, as InterPodAffinity.NormalizeScore: 29 of 100 becomes
     # 28.
     shares = (scores - least) / width
-    normal: IntArray = (MAX_SCORE * shares).astype(np.int64)
+    shares *= MAX_SCORE
+    normal: IntArray = shares.astype(np.int64)
     return normal
 
 

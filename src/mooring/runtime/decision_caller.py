@@ -234,7 +234,7 @@ class DecisionCaller(PluginCaller):
             point, call = "ScoreExtensionNormalize", plugin.normalize_score
             try:
                 answer = self.guard.call(plugin, point, call, state, pod, nodes, scores)
-                scores = self._checked_scores(plugin, point, answer, len(nodes)).copy()
+                scores = self._checked_scores(plugin, point, answer, len(scores)).copy()
             except PluginError as error:
                 raise PluginFault(accident(_normalizing(plugin), error), raised=True) from error
         if not is_in_range(scores):
