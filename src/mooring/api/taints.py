@@ -7,6 +7,7 @@ from typing import Final
 from mooring.api._names import is_label_value, is_qualified_name
 from mooring.api.placement import Taint, Toleration
 from mooring.api.quantity import INT64_MAX
+from mooring.api.resource import DeviceTaint, DeviceToleration
 
 NO_SCHEDULE: Final = "NoSchedule"
 PREFER_NO_SCHEDULE: Final = "PreferNoSchedule"
@@ -15,7 +16,9 @@ EFFECTS: Final = (NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE)
 _DECIMAL: Final = re.compile(r"0|-?[1-9][0-9]{0,18}")  # as Go prints an int64
 
 
-def tolerates(toleration: Toleration, taint: Taint, *, compares: bool = False) -> bool:
+def tolerates(
+    toleration: Toleration | DeviceToleration, taint: Taint | DeviceTaint, *, compares: bool = False
+) -> bool:
     """As Toleration.ToleratesTaint: empty key and effect are wildcards; Equal compares values.
 
     The operators Lt and Gt match only if it `compares` numbers.

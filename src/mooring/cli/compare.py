@@ -11,6 +11,7 @@ from rich.text import Text
 
 from mooring.cli.imagined import (
     ROWS,
+    SweepOptions,
     load_all,
     more,
     print_answers,
@@ -18,7 +19,7 @@ from mooring.cli.imagined import (
     show_sides,
     table,
 )
-from mooring.cli.sources import SourceOptions, reported
+from mooring.cli.sources import reported
 from mooring.cli.workers import carried_out
 from mooring.lens.snapshot import Snapshot
 from mooring.simulator.answers import ComparisonAnswer
@@ -27,17 +28,8 @@ from mooring.simulator.imagine import Run, RunOutcome, search_paths
 from mooring.simulator.sweeps import Job
 
 
-class CompareOptions(SourceOptions, frozen=True, kw_only=True):
+class CompareOptions(SweepOptions, frozen=True, kw_only=True):
     """What `mooring compare` understands."""
-
-    configs: Sequence[str]
-    plugin: Sequence[str]
-    reschedule: bool
-    also: Sequence[str]
-    seed: Sequence[int]
-    jobs: int
-    dask: str
-    output: str
 
 
 class _Pair(msgspec.Struct, frozen=True):

@@ -32,6 +32,19 @@ ROWS: Final = 20  # of a table; all of them are in the data
 A = TypeVar("A", bound=Answer)
 
 
+class SweepOptions(SourceOptions, frozen=True, kw_only=True):
+    """The flags of a command with a run for each cluster, configuration and seed."""
+
+    configs: Sequence[str]
+    plugin: Sequence[str]
+    reschedule: bool
+    also: Sequence[str]
+    seed: Sequence[int]
+    jobs: int
+    dask: str
+    output: str
+
+
 # --- what is read --------------------------------------------------------------------------------
 
 

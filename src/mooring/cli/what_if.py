@@ -14,6 +14,7 @@ from rich.text import Text
 from mooring.api import core
 from mooring.cli.imagined import (
     ROWS,
+    SweepOptions,
     load_all,
     more,
     names,
@@ -25,7 +26,7 @@ from mooring.cli.imagined import (
     table,
     tables,
 )
-from mooring.cli.sources import SourceOptions, reported
+from mooring.cli.sources import reported
 from mooring.cli.workers import carried_out
 from mooring.errors import ConfigError, Problem, UsageError
 from mooring.lens.reading import read_snapshot
@@ -39,7 +40,7 @@ from mooring.simulator.what_if import what_if
 from mooring.simulator.workloads import parse_scaling
 
 
-class WhatIfOptions(SourceOptions, frozen=True, kw_only=True):
+class WhatIfOptions(SweepOptions, frozen=True, kw_only=True):
     """What `mooring what-if` understands."""
 
     drain: Sequence[str]
@@ -49,14 +50,6 @@ class WhatIfOptions(SourceOptions, frozen=True, kw_only=True):
     like: str
     scale: Sequence[str]
     apply: Sequence[str]
-    configs: Sequence[str]
-    plugin: Sequence[str]
-    reschedule: bool
-    also: Sequence[str]
-    seed: Sequence[int]
-    jobs: int
-    dask: str
-    output: str
 
 
 class _Variant(msgspec.Struct, frozen=True):

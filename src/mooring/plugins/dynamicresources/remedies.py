@@ -25,13 +25,14 @@ from mooring.api.resource import (
     ResourceClaimStatus,
     ResourceSlice,
 )
+from mooring.api.taints import tolerates
 from mooring.framework.explaining import MOST_ENDING, Edit, ObjectChange, gone, listed
 from mooring.plugins.dynamicresources.ask import Ask, Asks
 from mooring.plugins.dynamicresources.claims import UnusableClaim
 from mooring.plugins.dynamicresources.devices import Devices
 from mooring.plugins.dynamicresources.extended import IN_MEMORY
 from mooring.plugins.dynamicresources.ledger import ClaimKey, UsedDevices, count
-from mooring.plugins.dynamicresources.requests import is_preventing, taint_text, tolerates
+from mooring.plugins.dynamicresources.requests import is_preventing, taint_text
 from mooring.plugins.dynamicresources.search import OutOfTime, Solution
 from mooring.plugins.noderesources.shortages import asking_for
 

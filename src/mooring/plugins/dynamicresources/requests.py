@@ -20,6 +20,7 @@ from mooring.api.resource import (
     ExactDeviceRequest,
     ResourceClaimSpec,
 )
+from mooring.api.taints import tolerates
 
 CLAIM: Final = "\0"
 """Stands in texts of errors for the namespace and name of the claim."""
@@ -171,16 +172,6 @@ def _request(
 def is_preventing(taint: DeviceTaint) -> bool:
     """Whether a taint keeps claims away; others only inform."""
     return taint.effect in _PREVENTING
-
-
-def tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
-    if toleration.effect and toleration.effect != taint.effect:
-        return False
-    if toleration.key and toleration.key != taint.key:
-        return False
-    if toleration.operator in ("", "Equal"):
-        return toleration.value == taint.value
-    return toleration.operator == "Exists"
 
 
 def taint_text(taint: DeviceTaint) -> str:
