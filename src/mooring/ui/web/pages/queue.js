@@ -25,7 +25,7 @@ export function queuePage() {
     () => queue.value && !seesPods() && hiddenPods(),
     () => (queue.value && seesPods() && !queue.value.pods.length ? empty("Nothing waits", "Every pod has a node. Pods appear here when they are created and until they are bound.") : null),
     h("section", { class: "card", hidden: () => !queue.value?.pods.length },
-      h("p", { class: "note" }, () => summary(rows().length, queue.value)),
+      h("p", { class: "note" }, () => queue.value && summary(rows().length, queue.value)),
       grid({
         label: "Pods without a node",
         columns: [
