@@ -286,9 +286,8 @@ class InterPodAffinity(
         version = self._version(nodes)
         latest, known_at, known = self._latest
         if latest is not pod or known_at != version:
-            rules = self._rules(nodes)  # counted from now on, if that is the first time
-            known = rules_about(pod, self._namespace_labels(pod), rules.having)
-            self._latest = (pod, version if version[0] else self._version(nodes), known)
+            known = rules_about(pod, self._namespace_labels(pod), self._rules(nodes).having)
+            self._latest = (pod, version, known)
         return known
 
     def _rules(self, nodes: fw.Nodes) -> Features:
