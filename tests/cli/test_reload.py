@@ -13,11 +13,15 @@ from typing import Any
 import pytest
 from tests.cli.process import Running
 
+from mooring import config as cfg
 from mooring.api import core
 from mooring.cli import main
+from mooring.cli.run.reload import code_of
 from mooring.client.client import ApiClient
 from mooring.client.http import HttpTransport
 from mooring.client.incluster import find_endpoint
+from mooring.runtime.profile import plan_profiles
+from mooring.runtime.registry import Registry
 from mooring.testing import pod
 
 PLUGIN = """
@@ -159,3 +163,7 @@ def test_reload_is_refused_where_writing_a_file_must_not_run_code(
     words: list[Any] = ["--config", str(rig.folder / "config.yaml"), "--kubeconfig", str(changed)]
     assert main(["run", *words, "--reload", "--secure-port", "0", *flags]) == code
     assert text in capsys.readouterr().err
+
+
+def test_the_default_plugins_are_no_code_that_could_change() -> None:
+    assert code_of(plan_profiles(cfg.default_configuration(), Registry.discover())) == []

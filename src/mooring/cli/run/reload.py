@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 from mooring.cli.run.settings import Settings
+from mooring.runtime.profile import ProfilePlan
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +49,7 @@ class Reload:
         self._watch = watch
         config = settings.options.config
         self._config = [Path(config)] if config and config != "-" else []
-        self._code = _code_of(settings)
+        self._code = code_of(settings.plans)
         self._seen = _stamps([*self._config, *self._code])
         self._asked = asyncio.Event()
 
@@ -118,10 +119,10 @@ def execute_again() -> NoReturn:
     os.execv(sys.executable, sys.orig_argv)
 
 
-def _code_of(settings: Settings) -> list[Path]:
+def code_of(plans: Iterable[ProfilePlan]) -> list[Path]:
     """The files of the plugins that are not ours, and of what they import from beside them."""
     files = set()
-    for plan in settings.plans:
+    for plan in plans:
         for plugin in plan.classes.values():
             if not plugin.__module__.startswith(_OURS):
                 files |= _file_of(plugin.__module__)
