@@ -1,4 +1,4 @@
-"""Pods and nodes in protobuf become the same structs as in JSON."""
+"""Pods in protobuf become the same structs as in JSON."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mooring.api.meta import Object
 from mooring.cluster.apiserver.protobuf import NUMBERS_FILE
 from mooring.cluster.apiserver.schema import Schema
 
-KINDS: dict[str, type[Object]] = {"Pod": core.Pod, "Node": core.Node}
+KINDS: dict[str, type[Object]] = {"Pod": core.Pod}
 GO_NAMES = {"ResourceClaimRef": "ResourceClaim"}
 
 
@@ -92,7 +92,7 @@ def test_knows_the_numbers_and_pointers_of_the_go_types() -> None:
             elif theirs[one].endswith("*") and one not in _TIMES:
                 # A zero that is said on purpose is the same as none.
                 assert not hints[one].default, (name, one)
-        # All fields are there, except that conditions of pods and of nodes differ.
+        # All fields are there, except that conditions of pods have fewer.
         if struct.__name__ != "Condition":
             assert {entry.partition("=")[0] for entry in numbers.split()} == set(hints), name
     assert set(RENAMED.values()) <= set(FIELD_NUMBERS)

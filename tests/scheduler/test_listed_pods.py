@@ -121,7 +121,7 @@ def test_a_list_leads_to_the_same_state_as_nodes_one_by_one(seed: int) -> None:
     for name, made_up in zip(names, RandomJson(seed).objects("Node", len(names)), strict=True):
         made_up["metadata"] |= {"name": name, "labels": {"zone": rng.choice("abc"), "host": name}}
         made_up["metadata"].pop("namespace", None)
-        nodes.append(protobuf.decode(encode("Node", made_up), core.Node))
+        nodes.append(codec.convert(made_up, core.Node))
         if rng.random() < 0.3:  # nodes with the same amounts
             nodes[-1] = structs.replace(nodes[-1], status=nodes[0].status)
     pods = listed(seed, 5)

@@ -1,4 +1,4 @@
-"""The numbers in protobuf of the fields of pods and nodes, as far as our structs have them.
+"""The numbers in protobuf of the fields of pods, as far as our structs have them.
 
 In the form of Kubernetes' generated.proto files: `2.3` is field 3 of the message in field 2, which
 is no field of its own in JSON. A message has the name of our class, but for those in `RENAMED`.
@@ -9,21 +9,18 @@ from typing import Final
 
 RENAMED: Final[Mapping[tuple[str, str], str]] = {
     ("PodStatus", "conditions"): "PodCondition",
-    ("NodeStatus", "conditions"): "NodeCondition",
 }
 """Message and field -> the message of the field, where one class of ours stands for several."""
 
 FIELD_NUMBERS: Final[Mapping[str, str]] = {
     "AWSElasticBlockStoreVolumeSource": "volumeID=1 fsType=2 partition=3 readOnly=4",
     "Affinity": "nodeAffinity=1 podAffinity=2 podAntiAffinity=3",
-    "AttachedVolume": "name=1 devicePath=2",
     "AzureDiskVolumeSource": "diskName=1 diskURI=2 readOnly=5 kind=6",
     "CSIVolumeSource": "driver=1 readOnly=2 fsType=3",
     "CinderVolumeSource": "volumeID=1 fsType=2 readOnly=3",
     "ContainerExtendedResourceRequest": "containerName=1 resourceName=2 requestName=3",
     "Container": "name=1 image=2 command=3 args=4 ports=6 resources=8 resizePolicy=23"
     " restartPolicy=24 restartPolicyRules=25",
-    "ContainerImage": "names=1 sizeBytes=2",
     "ContainerPort": "name=1 hostPort=2 containerPort=3 protocol=4 hostIP=5",
     "ContainerResizePolicy": "resourceName=1 restartPolicy=2",
     "ContainerRestartRule": "action=1",
@@ -34,16 +31,11 @@ FIELD_NUMBERS: Final[Mapping[str, str]] = {
     "ImageVolumeSource": "reference=1 pullPolicy=2",
     "LabelSelector": "matchLabels=1 matchExpressions=2",
     "LabelSelectorRequirement": "key=1 operator=2 values=3",
-    "Node": "metadata=1 spec=2 status=3",
     "NodeAffinity": "requiredDuringSchedulingIgnoredDuringExecution=1"
     " preferredDuringSchedulingIgnoredDuringExecution=2",
-    "NodeCondition": "type=1 status=2 lastHeartbeatTime=3 lastTransitionTime=4 reason=5 message=6",
     "NodeSelector": "nodeSelectorTerms=1",
     "NodeSelectorRequirement": "key=1 operator=2 values=3",
     "NodeSelectorTerm": "matchExpressions=1 matchFields=2",
-    "NodeSpec": "providerID=3 unschedulable=4 taints=5",
-    "NodeStatus": "allocatable=2 conditions=4 images=8 volumesInUse=9 volumesAttached=10"
-    " declaredFeatures=14",
     "ObjectMeta": "name=1 generateName=2 namespace=3 uid=5 resourceVersion=6 generation=7"
     " creationTimestamp=8 deletionTimestamp=9 deletionGracePeriodSeconds=10 labels=11"
     " annotations=12 ownerReferences=13 finalizers=14",
@@ -81,7 +73,6 @@ FIELD_NUMBERS: Final[Mapping[str, str]] = {
     "RBDVolumeSource": "monitors=1 image=2 fsType=3 pool=4 readOnly=8",
     "ResourceClaimRef": "name=1 request=2",
     "ResourceRequirements": "limits=1 requests=2 claims=3",
-    "Taint": "key=1 value=2 effect=3 timeAdded=4",
     "Toleration": "key=1 operator=2 value=3 effect=4 tolerationSeconds=5",
     "TopologySpreadConstraint": "maxSkew=1 topologyKey=2 whenUnsatisfiable=3 labelSelector=4"
     " minDomains=5 nodeAffinityPolicy=6 nodeTaintsPolicy=7 matchLabelKeys=8",

@@ -9,7 +9,7 @@ that were made from one template are read once and need memory once.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any, Final, Generic, NamedTuple, TypeVar, get_args, get_origin
 from typing import get_type_hints as hints_of
 
@@ -28,15 +28,13 @@ _TIMES: Final = frozenset(
     [
         "creationTimestamp",
         "deletionTimestamp",
-        "lastHeartbeatTime",
         "lastProbeTime",
         "lastTransitionTime",
         "startTime",
-        "timeAdded",
     ]
 )
 # Each object has its own: to remember them would be in vain.
-_OF_ONE_OBJECT: Final = frozenset({("Pod", "metadata"), ("Pod", "spec"), ("Node", "metadata")})
+_OF_ONE_OBJECT: Final = frozenset({("Pod", "metadata"), ("Pod", "spec")})
 # The field in which messages differ that are the same otherwise.
 _HINGES: Final = {"PodSpec": "node_name", "PodCondition": "last_transition_time"}
 # Texts that many objects have in common.
@@ -54,7 +52,6 @@ _VALUE: Final = 2 << 3 | BYTES
 _SECONDS: Final = 1 << 3 | NUMBER  # tags of a time
 _NO_NANOS: Final = bytes((2 << 3 | NUMBER, 0))
 _MOST_LENGTHS: Final = 1024  # of messages, that are remembered
-_MOST_PAIRS: Final = 512  # of maps, that are remembered until a list was read
 _MOST_TAGS: Final = 1024  # that are remembered as unknown
 _SKIPPED: Final = object()
 
@@ -86,7 +83,6 @@ class _Memory:
         self._left = _MOST_REMEMBERED
         for part in self._parts:
             part.clear()
-        _pair.cache_clear()
 
 
 MEMORY: Final = _Memory()
@@ -474,7 +470,6 @@ def _step(message_name: str, name: str, attribute: str, number: int, hint: Any) 
     return bytes_tag, _Single(attribute, read, keeps_empty=True, is_shared=is_shared)
 
 
-@lru_cache(maxsize=_MOST_PAIRS)  # of a node's labels, all but its name are those of many others
 def _pair(data: bytes) -> tuple[str, str]:
     if len(data) > 3 and data[0] == _KEY and data[1] < 128:
         end = 2 + data[1]

@@ -1,8 +1,9 @@
-"""Pods and nodes in protobuf: the same structs that `codec.decode` makes of their JSON.
+"""Pods in protobuf: the same structs that `codec.decode` makes of their JSON.
 
 An API server needs less than half the time to write a long list in protobuf, and a cluster's pods
 are made from few templates: parts that are the same bytes become the same object, so that they are
-read once and need memory once. The reflector reads lists with it.
+read once and need memory once. Reflectors read lists with it. Nodes have few parts in common, and
+Python reads 50 images ten times as fast from JSON.
 
 A field that is no pointer in Go is always written, and JSON leaves its zero out: so a zero counts
 as absent, except where our field may be None. Unknown fields are skipped.
@@ -21,7 +22,7 @@ from mooring.api.meta import Object
 O = TypeVar("O", bound=Object)  # noqa: E741 - an object
 
 MEDIA_TYPE: Final = "application/vnd.kubernetes.protobuf"
-KINDS: Final[tuple[type[Object], ...]] = (core.Pod, core.Node)
+KINDS: Final[tuple[type[Object], ...]] = (core.Pod,)
 """The kinds that can be read."""
 
 
