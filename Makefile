@@ -23,7 +23,7 @@ $(STAMP): pyproject.toml requirements/dev.lock
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --requirement requirements/dev.lock
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
 	@# Where no bytecode is written, each start of `mooring run` would compile its dependencies.
-	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -c 'import mooring.cli.run.command, mooring.cli.run.endpoints, pytest, hypothesis'
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -c 'import mooring.cli.run.process, mooring.cli.run.endpoints, pytest, hypothesis'
 	@touch $@
 
 check: lint types public-types ## format, lint, types, layers

@@ -20,6 +20,7 @@ from typing import Any
 _PR_SET_PDEATHSIG = 1
 _MODULES = (
     "mooring.cli.run.command",
+    "mooring.cli.run.process",
     "mooring.cli.run.endpoints",
     "mooring.cli.cluster",
     "mooring.cli.controller",

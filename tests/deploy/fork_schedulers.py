@@ -17,8 +17,6 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
-import mooring.cli.run.command
-import mooring.cli.run.endpoints  # noqa: F401 - loaded here, so that no child has to
 from mooring.cli import main
 from mooring.runtime.registry import Registry
 

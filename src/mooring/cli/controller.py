@@ -13,8 +13,9 @@ from mooring import __version__
 from mooring import config as cfg
 from mooring.cli.config import print_problems
 from mooring.cli.run.component import run_component
+from mooring.cli.run.configuration import election_of, with_flags
 from mooring.cli.run.options import USER_AGENT, ComponentOptions
-from mooring.cli.run.settings import config_problems, election_of, flag_error, with_flags
+from mooring.cli.run.settings import config_problems, flag_error
 from mooring.client.component import connector
 from mooring.client.endpoint import Endpoint
 from mooring.client.incluster import find_endpoint

@@ -11,6 +11,7 @@ import msgspec
 from mooring.api.codec import DecodeError, decode
 from mooring.api.meta import Object, ObjectMeta
 from mooring.api.unreadable import NOT_JSON, why_unreadable
+from mooring.client import paths
 from mooring.client.errors import Garbled, status_error_of_event
 from mooring.client.transport import MAX_ANSWER
 
@@ -98,16 +99,19 @@ class Lines:
 class Reader(Generic[O]):
     """Decodes objects of one kind; logs once for each object that it cannot decode."""
 
-    def __init__(self, kind: type[O], resource: str, on_read: OnRead[O] | None = None) -> None:
+    def __init__(self, kind: type[O], on_read: OnRead[O] | None = None) -> None:
+        self.kind: type[O] = kind
+        self.resource: str = paths.resource_of(kind)  # as RBAC messages spell it
+        if group := paths.group_of(kind):
+            self.resource += f".{group}"
         self.unread: dict[str, str] = {}  # key -> why it could not be decoded
-        self._kind = kind
-        self._resource = resource
+        self.keeps_json: bool = on_read is not None
         self._on_read = on_read
 
     def read(self, raw: msgspec.Raw) -> tuple[O | None, bool]:
         """The object and True; or False with its metadata alone, or None, if it is undecodable."""
         try:
-            value = decode(raw, self._kind)
+            value = decode(raw, self.kind)
         except Exception as error:  # one object must not stop the others
             return self._read_bare(raw, error), False
         if self.unread:
@@ -129,12 +133,12 @@ class Reader(Generic[O]):
         except NOT_JSON:  # the first error says more
             key = ""
         else:
-            value = self._kind(metadata=ObjectMeta(**msgspec.structs.asdict(meta)))
+            value = self.kind(metadata=ObjectMeta(**msgspec.structs.asdict(meta)))
             key = value.key
         why = str(error) if isinstance(error, DecodeError) else f"{type(error).__name__}: {error}"
         if self.unread.get(key) != why:
             self.unread[key] = why
-            extra = {"resource": self._resource, "object": key, "reason": why}
+            extra = {"resource": self.resource, "object": key, "reason": why}
             log.error("cannot read an object, keeping what is known of it", extra=extra)
         return value
 

@@ -75,7 +75,8 @@ class Component:
     """Clients, leader election, Events, permissions and informers of a process.
 
     Add to `informers`, make the work of `reader`, `writer` and `events`, then `await run(work)`
-    until `stop()`. `connect` makes a new transport each time. Writes and Events have a rate limit
+    until `stop()`. `connect` makes a new transport each time; `reading` is one for the reader, if
+    there is one already. Writes and Events have a rate limit
     of `qps` and `burst` each; 0 means none. `needed` are the permissions to check, besides those
     for the lease. `delay_informers` lists nothing before this process is the leader. `clock` is
     the wall clock, `uptime` one that only goes forward.
@@ -86,6 +87,7 @@ class Component:
         connect: Callable[[], Transport],
         metrics: ComponentMetrics,
         *,
+        reading: Transport | None = None,
         qps: float = 0.0,
         burst: int = 0,
         election: Election | None = None,
@@ -110,7 +112,7 @@ class Component:
         self._work: Work
         # The requests of one transport wait for each other. The lease must be renewed whatever else
         # is going on, and a list must not wait behind slow binds: hence three transports.
-        self.reader: ApiClient = self._make_client(self.close_at_end(connect()))
+        self.reader: ApiClient = self._make_client(self.close_at_end(reading or connect()))
         self.election: LeaderElection | None = None
         # Renews the lease in a copy of this process, told how long this one has stood still.
         self.stand_in: Callable[[Callable[[], float]], Coroutine[Any, Any, None]] | None = None

@@ -19,6 +19,7 @@ from mooring.api import core
 from mooring.api.meta import Object
 from mooring.client._decoding import O, is_older
 from mooring.client.client import ApiClient
+from mooring.client.listing import FirstList
 from mooring.client.liveness_probe import LivenessProbe
 from mooring.client.raw_objects import RawObjects
 from mooring.client.watch import Reflector
@@ -239,6 +240,12 @@ class Informers:
             if self._is_running:
                 raise InternalError(f"informer of {informer.resource} added while the group runs")
             self._informers.append(informer)
+
+    def begin_with(self, first: FirstList[Any]) -> None:
+        """Let the informer of the same objects begin with a list that is under way."""
+        for informer in self._informers:
+            if informer.kind is first.query.kind:
+                informer.reflector.begin_with(first)
 
     def __iter__(self) -> Iterator[Informer[Any]]:
         return iter(self._informers)

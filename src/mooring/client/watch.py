@@ -17,28 +17,19 @@ import asyncio
 import contextlib
 import logging
 import random
-from collections.abc import AsyncGenerator
-from typing import TYPE_CHECKING, Final, Generic, NoReturn, Protocol, cast
+from typing import Final, Generic, NoReturn, Protocol
 
-from mooring.api import core, protobuf
-from mooring.client import _decoding, paths
+from mooring.api import core
+from mooring.api.meta import Object
+from mooring.client import _decoding
 from mooring.client._decoding import O, OnRead, Reader, is_older
-from mooring.client.client import ApiClient, ListPage
-from mooring.client.errors import (
-    AnswerTooLong,
-    Garbled,
-    Gone,
-    StatusError,
-    TooManyRequests,
-    Unreachable,
-)
+from mooring.client.client import ApiClient
+from mooring.client.errors import Gone, StatusError, TooManyRequests, Unreachable
 from mooring.client.flowcontrol import Backoff
-from mooring.client.transport import MAX_ANSWER, Stream
+from mooring.client.listing import YIELD_EVERY, FirstList, Listed, Lister, Query
+from mooring.client.transport import Stream
 from mooring.errors import ApiError
 from mooring.observe.texts import cut
-
-if TYPE_CHECKING:
-    import msgspec
 
 log = logging.getLogger(__name__)
 
@@ -49,10 +40,6 @@ _REST_OF_NODES: Final = 0.05
 _GRACE: Final = 30.0  # seconds after which a watch that should have ended counts as dead
 _HEALTHY_AFTER: Final = 1.0  # seconds after which a watch counts as healthy
 _MOST_FAILURES: Final = 3  # in a row, until a problem is reported and objects are listed again
-_FIRST_PAGE: Final = 500  # objects
-_PAGE_BYTES: Final = MAX_ANSWER // 2  # wanted of a page, judged by the page before
-_LONGEST_PAGE: Final = 10_000  # objects
-_YIELD_EVERY: Final = 256  # objects handled before others on the loop get a turn
 _FORGOTTEN_AFTER: Final = 120.0  # seconds without failures after which pauses are short again
 _LONGEST_UNREACHABLE: Final = 7.5  # seconds; to ask a server that is gone costs it nothing
 _LONGEST_PAUSE: Final = 30.0  # seconds; however long a Retry-After is, or a list took
@@ -104,27 +91,23 @@ class Reflector(Generic[O]):
         on_read: OnRead[O] | None = None,
         rng: random.Random | None = None,
     ) -> None:
-        self.resource: str = paths.resource_of(kind)  # as RBAC messages spell it
-        if group := paths.group_of(kind):
-            self.resource += f".{group}"
         self.problem: str = ""
         self.last_contact: float | None = None
         self.lists: int = 0  # complete ones
 
         self._client = client
-        self._kind = kind
+        self._query = Query(kind, namespace, labels, fields)
         self._sink = sink
-        self._namespace = namespace
-        self._labels = labels
-        self._fields = fields
-        self._page_size = page_size
         self._rng = rng or random.Random()
-        self._backoff: Backoff[type[O]] = Backoff(
+        self._backoff: Backoff[type[Object]] = Backoff(
             1.2, 30.0, jitter=1 / 3, forget_after=_FORGOTTEN_AFTER, rng=self._rng
         )
-        # What is kept as JSON has to come as JSON.
-        self._in_protobuf = kind in protobuf.KINDS and on_read is None
-        self._reader = Reader(kind, self.resource, on_read)
+        self._reader = Reader(kind, on_read)
+        self.resource: str = self._reader.resource  # as RBAC messages spell it
+        self._lister = Lister(
+            client, self._query, self._reader, page_size=page_size, on_page=self._notice_contact
+        )
+        self._first: FirstList[O] | None = None  # that was begun elsewhere
 
         self._version = ""  # the newest one seen
         self._list_took = 0.0  # seconds
@@ -145,6 +128,11 @@ class Reflector(Generic[O]):
     def undecodable(self) -> int:
         """The number of existing objects that could not be decoded."""
         return len(self._reader.unread)
+
+    def begin_with(self, first: FirstList[O]) -> None:
+        """Take a list that was begun before `run`, if it means the same objects."""
+        if first.query == self._query and not self._reader.keeps_json:
+            self._first = first
 
     async def run(self) -> NoReturn:
         while True:
@@ -180,108 +168,32 @@ class Reflector(Generic[O]):
             refreshing, self._refreshing = self._refreshing, []
             self._is_wanted.clear()
             try:
-                objects, unread, version = await self._list_once()
+                listed = await self._listed(is_refresh=bool(refreshing))
             except ApiError as error:
                 self._refreshing += refreshing
                 self._report_problem("list", error)
                 await self._wait(self._pause(error))
                 continue
-            self._version = version
+            self._version = listed.version
             self._list_took = _now() - began
             self.lists += 1
-            self._reader.forget_all_but(value.key for value in unread)
-            self._sink.replace(objects, unread)
+            self._reader.forget_all_but(value.key for value in listed.unread)
+            self._sink.replace(listed.objects, listed.unread)
             self._clear_problem("list")
             for waiting in refreshing:
                 if not waiting.done():
                     waiting.set_result(None)
             return
 
-    async def _list_once(self) -> tuple[list[O], list[O], str]:
-        try:
-            return await self._list_all()
-        except (_Unreadable, Garbled) as error:
-            if not self._in_protobuf:
-                raise
-            # JSON can be read object by object, and says what is wrong with one.
-            self._in_protobuf = False
-            extra = {"resource": self.resource, "error": str(error)}
-            log.warning("a list in protobuf cannot be read, asking for JSON", extra=extra)
-        return await self._list_all()
+    async def _listed(self, *, is_refresh: bool) -> Listed[O]:
+        first, self._first = self._first, None
+        if first is not None and not is_refresh and (listed := await first.result()) is not None:
+            self._notice_contact()
+            return listed
+        return await self._lister.list()
 
-    async def _list_all(self) -> tuple[list[O], list[O], str]:
-        objects: list[O] = []
-        unread: list[O] = []
-        version = ""
-        pages = self._pages()
-        try:
-            async for page in pages:
-                await self._read_page(page, objects, unread)
-                version = page.resource_version
-        finally:
-            await pages.aclose()
-            protobuf.forget()
-        return objects, unread, version
-
-    async def _pages(self) -> AsyncGenerator[ListPage, None]:
-        """The pages of a list; the server prepares the next one while this one is read."""
-        limit, token = self._page_size or _FIRST_PAGE, ""
-        coming = asyncio.create_task(self._page(limit, token))
-        try:
-            while True:
-                try:
-                    page = await coming
-                except AnswerTooLong:
-                    if limit == 1:
-                        raise
-                    limit = max(limit // 8, 1)  # large objects: the same page, in smaller ones
-                    coming = asyncio.create_task(self._page(limit, token))
-                    continue
-                self.last_contact = _now()
-                if token := page.continue_:
-                    limit = self._next_limit(page, limit)
-                    coming = asyncio.create_task(self._page(limit, token))
-                    await asyncio.sleep(0)  # so that it is sent
-                yield page
-                if not token:
-                    return
-        finally:
-            coming.cancel()
-            await asyncio.wait([coming])
-
-    def _next_limit(self, page: ListPage, limit: int) -> int:
-        """How many objects to ask for next: each page costs the server some milliseconds."""
-        if self._page_size is not None or not page.items:
-            return limit
-        return max(1, min(_PAGE_BYTES * len(page.items) // page.size, _LONGEST_PAGE))
-
-    async def _page(self, limit: int, token: str) -> ListPage:
-        return await self._client.list_page(
-            self._kind,
-            self._namespace,
-            labels=self._labels,
-            fields=self._fields,
-            limit=limit,
-            continue_=token,
-            in_protobuf=self._in_protobuf,
-        )
-
-    async def _read_page(self, page: ListPage, objects: list[O], unread: list[O]) -> None:
-        for count, raw in enumerate(page.items, start=1):
-            if page.is_protobuf:
-                objects.append(self._read_protobuf(raw))
-            else:
-                value, is_whole = self._reader.read(cast("msgspec.Raw", raw))
-                if value is not None:
-                    (objects if is_whole else unread).append(value)
-            if count % _YIELD_EVERY == 0:
-                await asyncio.sleep(0)
-
-    def _read_protobuf(self, data: bytes) -> O:
-        try:
-            return protobuf.decode(data, self._kind)
-        except Exception as error:
-            raise _Unreadable(str(error)) from error
+    def _notice_contact(self) -> None:
+        self.last_contact = _now()
 
     # --- watching ------------------------------------------------------------------------------
 
@@ -298,7 +210,7 @@ class Reflector(Generic[O]):
             # Progress, or a server that is back and has compacted our version.
             if has_told or (self._is_expired and not was_expired):
                 self._failures = 0
-                self._backoff.forget(self._kind)
+                self._backoff.forget(self._query.kind)
             if has_told:
                 self._clear_problem("watch")
             self._failures += 1
@@ -339,14 +251,15 @@ class Reflector(Generic[O]):
         return _EndedEarly("the stream ended as soon as it had begun", sent=True)
 
     async def _hold_watch(self, seconds: int) -> None:
+        query = self._query
         async with self._client.watch(
-            self._kind,
-            self._namespace,
+            query.kind,
+            query.namespace,
             version=self._version,
             seconds=seconds,
-            labels=self._labels,
-            fields=self._fields,
-            rest=_REST_OF_NODES if self._kind is core.Node else _REST,
+            labels=query.labels,
+            fields=query.fields,
+            rest=_REST_OF_NODES if query.kind is core.Node else _REST,
         ) as stream:
             loop = asyncio.get_running_loop()
             self.last_contact, self._is_open = loop.time(), True
@@ -370,7 +283,7 @@ class Reflector(Generic[O]):
                 if line:
                     self._take(line)
                     count += 1
-                    if count % _YIELD_EVERY == 0:
+                    if count % YIELD_EVERY == 0:
                         await asyncio.sleep(0)
 
     def _take(self, line: bytes) -> None:
@@ -444,19 +357,15 @@ class Reflector(Generic[O]):
         was_unreachable = self._was_unreachable
         self._was_unreachable = isinstance(trouble, Unreachable)
         if was_unreachable and not self._was_unreachable:
-            self._backoff.forget(self._kind)  # the server is back
+            self._backoff.forget(self._query.kind)  # the server is back
         longest = _LONGEST_UNREACHABLE if self._was_unreachable else _LONGEST_PAUSE
-        return self._backoff.next(self._kind, _now(), longest=longest)
+        return self._backoff.next(self._query.kind, _now(), longest=longest)
 
     async def _wait(self, seconds: float) -> None:
         """Wait before the next try, or until `refresh` is called."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._is_wanted.wait()
-
-
-class _Unreadable(Exception):
-    """An object of a list in protobuf cannot be read."""
 
 
 class _EndedEarly(Unreachable):

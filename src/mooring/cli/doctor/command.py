@@ -24,8 +24,8 @@ from mooring.cli.doctor.findings import DoctorFinding, ok, problem, show, warnin
 from mooring.cli.doctor.schedulers import Leases, check_lease, check_nodes, check_schedulers
 from mooring.cli.doctor.server import check_permissions, check_server
 from mooring.cli.options import CommandOptions
+from mooring.cli.run.configuration import election_of
 from mooring.cli.run.options import USER_AGENT
-from mooring.cli.run.settings import election_of
 from mooring.client.client import ApiClient
 from mooring.client.errors import Forbidden
 from mooring.client.http import HttpTransport

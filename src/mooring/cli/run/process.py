@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from mooring import __version__
 from mooring.cli.run.component import run_component
+from mooring.cli.run.configuration import election_of
+from mooring.cli.run.first_lists import ServerConnection, connect
 from mooring.cli.run.options import USER_AGENT, RunOptions
 from mooring.cli.run.recording import Recording, recording
 from mooring.cli.run.reload import Reload
-from mooring.cli.run.settings import Settings, election_of
-from mooring.client.component import Component, connector
-from mooring.client.incluster import find_endpoint
+from mooring.cli.run.settings import Settings
+from mooring.client.component import Component
 from mooring.errors import ConfigError, Problem
 from mooring.observe import garbage_collection
-from mooring.observe.metrics import Metrics
 from mooring.observe.process import add_process_metrics
 from mooring.runtime.clock import SystemClock
 from mooring.scheduler.connected import ConnectedScheduler
@@ -33,19 +33,19 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-async def run_process(settings: Settings) -> bool:
+async def run_process(settings: Settings, connection: ServerConnection | None = None) -> bool:
     """Schedule until SIGTERM or SIGINT; whether the process is to be executed again."""
     config, options = settings.config, settings.options
-    kubeconfig = config.client_connection.kubeconfig
-    endpoint = find_endpoint(kubeconfig, options.master, context=options.context)
-    if options.reload and not _is_loopback(endpoint.host):
-        text = f"is for development, with a server on this machine; this one is {endpoint.host}"
+    connection = connection or connect(config, options)
+    host, metrics = connection.endpoint.host, connection.metrics
+    if options.reload and not _is_loopback(host):
+        text = f"is for development, with a server on this machine; this one is {host}"
         raise ConfigError([Problem("--reload", text)])
-    metrics = Metrics()
     add_process_metrics(metrics)
     component = Component(
-        connector(endpoint, metrics, USER_AGENT),
+        connection.connect,
         metrics,
+        reading=connection.reading,
         qps=config.client_connection.qps,
         burst=config.client_connection.burst,
         election=election_of(config),
@@ -66,6 +66,7 @@ async def run_process(settings: Settings) -> bool:
         feature_gates=settings.feature_gates,
         user_agent=USER_AGENT,
     )
+    connection.hand_over(component.informers)
     scheduler = connected.scheduler
     scheduler.try_in_copies(settings.policies)
     if options.check_start:

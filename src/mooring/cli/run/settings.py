@@ -17,11 +17,12 @@ from mooring.cli.config import (
     read_configuration,
     registry_with,
 )
+from mooring.cli.run.configuration import election_of, with_flags
 from mooring.cli.run.feature_gates import read_feature_gates
 from mooring.cli.run.flags import IGNORED
 from mooring.cli.run.options import ComponentOptions, RunOptions
 from mooring.cli.run.policy import config_map_reader
-from mooring.client.lease import Election, refuse_foreign_lease
+from mooring.client.lease import refuse_foreign_lease
 from mooring.errors import ConfigError, Problem, UsageError
 from mooring.framework.plugin import Base
 from mooring.runtime.profile import ProfilePlan, plan_profiles
@@ -98,49 +99,6 @@ def warn_of_ignored(options: RunOptions) -> None:
     for flag in IGNORED:
         if flag in options.ignored:
             log.warning("the flag has no effect", extra={"flag": flag})
-
-
-def with_flags(
-    config: cfg.KubeSchedulerConfiguration, options: ComponentOptions
-) -> cfg.KubeSchedulerConfiguration:
-    """The configuration, overridden by the flags for leader election and connection."""
-    election: dict[str, object] = {
-        "leader_elect": options.leader_elect,
-        "lease_duration": options.leader_elect_lease_duration,
-        "renew_deadline": options.leader_elect_renew_deadline,
-        "retry_period": options.leader_elect_retry_period,
-        "resource_name": options.leader_elect_resource_name,
-        "resource_namespace": options.leader_elect_resource_namespace,
-    }
-    connection: dict[str, object] = {
-        "kubeconfig": options.kubeconfig or None,
-        "qps": options.kube_api_qps,
-        "burst": options.kube_api_burst,
-    }
-    replace = msgspec.structs.replace
-    return replace(
-        config,
-        leader_election=replace(config.leader_election, **_given(election)),
-        client_connection=replace(config.client_connection, **_given(connection)),
-    )
-
-
-def _given(values: dict[str, object]) -> dict[str, Any]:
-    return {field: value for field, value in values.items() if value is not None}
-
-
-def election_of(config: cfg.KubeSchedulerConfiguration) -> Election | None:
-    """How replicas elect a leader, if they do."""
-    lease = config.leader_election
-    if not lease.leader_elect:
-        return None
-    return Election(
-        name=lease.resource_name,
-        namespace=lease.resource_namespace,
-        lease_duration=lease.lease_duration.seconds,
-        renew_deadline=lease.renew_deadline.seconds,
-        retry_period=lease.retry_period.seconds,
-    )
 
 
 def flag_error(problems: Sequence[Problem], file: str = "") -> ConfigError:
