@@ -8,8 +8,9 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
 
+import msgspec
 import pytest
-from tests.faulty_transport import Fault, FaultyServer, Garbage, Refuse, Vanish
+from tests.faulty_transport import Asked, Fault, FaultyServer, Garbage, Json, Refuse, Vanish
 from tests.garbage import NO_OBJECT, NO_TEXT
 from tests.loop_rig import LoopRig
 
@@ -49,11 +50,22 @@ class PermissionCheckRig(LoopRig):
     def trouble(self, fault: Fault | None) -> None:
         self.server.fault = lambda asked: fault
 
+    @property
+    def asked(self) -> list[Asked]:
+        """The reviews of one access each."""
+        return [asked for asked in self.server.asked if asked.path.endswith("accessreviews")]
+
     def rounds(self, seconds: float) -> float:
         """How often all was asked for in that time."""
-        before = len(self.server.asked)
+        before = len(self.asked)
         self.loop.advance(seconds)
-        return (len(self.server.asked) - before) / len(NEEDED)
+        return (len(self.asked) - before) / len(NEEDED)
+
+    def grant(self, *rules: Json, incomplete: bool = False) -> None:
+        """Let the server list these rules."""
+        status = {"resourceRules": rules, "nonResourceRules": [], "incomplete": incomplete}
+        answer = Garbage(msgspec.json.encode({"status": status}), 201)
+        self.server.fault = lambda asked: answer if asked.path.endswith("rulesreviews") else None
 
 
 @pytest.fixture
@@ -78,7 +90,7 @@ def test_the_first_check_waits_until_the_process_is_prepared_or_a_request_is_for
         rig.loop.advance(asked_after - 0.1)
         assert not rig.server.asked
         rig.loop.advance(0.3)
-        assert len(rig.server.asked) == len(NEEDED)
+        assert len(rig.asked) == len(NEEDED)
         assert rig.rounds(30) == 0  # from then on as ever
 
 
@@ -106,7 +118,7 @@ def test_is_spelled_as_people_write_rules(permission: Permission, text: str) -> 
 
 def test_asks_for_all_that_is_needed(rig: PermissionCheckRig) -> None:
     rig.loop.advance(1)
-    reviews = [asked.body["spec"]["resourceAttributes"] for asked in rig.server.asked]
+    reviews = [asked.body["spec"]["resourceAttributes"] for asked in rig.asked]
     assert reviews == [
         {"verb": "list", "resource": "nodes"},
         {"verb": "create", "resource": "pods", "subresource": "binding"},
@@ -124,6 +136,7 @@ def test_asks_for_all_that_is_needed(rig: PermissionCheckRig) -> None:
 
 
 def test_asks_again_every_minute(rig: PermissionCheckRig) -> None:
+    rig.loop.advance(1)
     assert rig.rounds(200) == 3
 
 
@@ -132,8 +145,8 @@ def test_asks_for_eight_at_once_at_most() -> None:
         tuple(Permission("get", f"things{number}") for number in range(30))
     ) as rig:
         rig.loop.advance(1)
-        assert max(Counter(asked.at for asked in rig.server.asked).values()) == 8
-        assert len(rig.server.asked) == 30
+        assert max(Counter(asked.at for asked in rig.asked).values()) == 8
+        assert len(rig.asked) == 30
 
 
 def test_names_what_is_missing_once_and_again_when_it_is_restored(
@@ -175,11 +188,11 @@ def test_asks_soon_after_something_was_refused(rig: PermissionCheckRig) -> None:
 
 def test_a_swarm_of_refusals_does_not_become_a_swarm_of_questions(rig: PermissionCheckRig) -> None:
     rig.loop.advance(30)
-    before = len(rig.server.asked)
+    before = len(rig.asked)
     for _ in range(1000):
         rig.check.poke()
         rig.loop.advance(0.1)
-    assert (len(rig.server.asked) - before) / len(NEEDED) <= 21
+    assert (len(rig.asked) - before) / len(NEEDED) <= 21
 
 
 @pytest.mark.parametrize(
@@ -227,7 +240,7 @@ def test_asks_again_soon_when_the_server_was_away_at_the_start() -> None:
 def test_asks_once_for_what_is_named_twice() -> None:
     with PermissionCheckRig((LIST_NODES, LIST_NODES)) as rig:
         rig.loop.advance(1)
-        assert len(rig.server.asked) == 1
+        assert len(rig.asked) == 1
 
 
 @pytest.mark.parametrize("garbage", [*NO_OBJECT, *NO_TEXT])
@@ -244,3 +257,96 @@ def test_asks_again_after_a_few_seconds_when_an_answer_cannot_be_read(
     rig.trouble(None)
     rig.loop.advance(6)
     assert rig.check.missing == (LIST_NODES,)
+
+
+# --- rules --------------------------------------------------------------------------------------
+
+
+def rule(verbs: str, groups: str, resources: str, names: str = "") -> Json:
+    named = {"resourceNames": names.split()} if names else {}
+    groups = groups.replace("core", "")
+    listed = {"apiGroups": groups.split(",")}
+    return {"verbs": verbs.split(), **listed, "resources": resources.split(), **named}
+
+
+EVERYTHING = rule("*", "*", "*")
+
+
+def test_asks_for_nothing_that_the_rules_of_the_cluster_grant(rig: PermissionCheckRig) -> None:
+    rig.loop.advance(1)
+    rig.grant(EVERYTHING)
+    assert rig.rounds(200) == 0
+    lists = [asked.body["spec"] for asked in rig.server.asked if asked not in rig.asked]
+    # What a RoleBinding grants holds in its namespace only: there can be none in this one.
+    assert lists == [{"namespace": "every.namespace"}] * 4
+    assert rig.check.problem == ""
+
+
+@pytest.mark.parametrize(
+    ("granted", "still_asked"),
+    [
+        (EVERYTHING, ()),
+        (rule("list", "core", "nodes"), (BIND, PATCH_EVENTS, GET_LEASE)),
+        (rule("get list watch", "apps,core", "pods nodes"), (BIND, PATCH_EVENTS, GET_LEASE)),
+        (rule("*", "core", "nodes"), (BIND, PATCH_EVENTS, GET_LEASE)),
+        (rule("watch", "*", "*"), NEEDED),
+        (rule("*", "apps", "*"), NEEDED),
+        (rule("list", "core", "nodes", "one"), NEEDED),
+        (rule("*", "*", "pods"), NEEDED),
+        (rule("*", "*", "pods/*"), NEEDED),
+        (rule("create", "core", "*"), (LIST_NODES, PATCH_EVENTS, GET_LEASE)),
+        (rule("create", "core", "pods/binding"), (LIST_NODES, PATCH_EVENTS, GET_LEASE)),
+        (rule("create", "core", "*/binding"), (LIST_NODES, PATCH_EVENTS, GET_LEASE)),
+        (rule("*", "*", "*/status"), NEEDED),
+        (rule("patch", "events.k8s.io", "events"), (LIST_NODES, BIND, GET_LEASE)),
+        (rule("patch", "core", "events"), NEEDED),
+        (rule("get", "coordination.k8s.io", "leases"), (LIST_NODES, BIND, PATCH_EVENTS)),
+        (rule("get", "*", "leases", "a mooring"), (LIST_NODES, BIND, PATCH_EVENTS)),
+        (rule("get", "*", "leases", "another"), NEEDED),
+        ({}, NEEDED),
+    ],
+)
+def test_asks_for_what_no_rule_grants(
+    rig: PermissionCheckRig, granted: Json, still_asked: tuple[Permission, ...]
+) -> None:
+    rig.loop.advance(1)
+    rig.server.asked.clear()
+    rig.grant(granted)
+    rig.loop.advance(61)
+    wanted = [asked.body["spec"]["resourceAttributes"] for asked in rig.asked]
+    assert [Permission(**attributes) for attributes in wanted] == list(still_asked)
+
+
+def test_an_incomplete_list_of_rules_proves_nothing(rig: PermissionCheckRig) -> None:
+    rig.loop.advance(1)
+    rig.grant(EVERYTHING, incomplete=True)
+    assert rig.rounds(200) == 3
+
+
+def test_asks_one_by_one_after_a_request_was_forbidden(rig: PermissionCheckRig) -> None:
+    rig.loop.advance(30)
+    rig.grant(EVERYTHING)
+    rig.revoked = {("list", "nodes")}  # against what the rules say
+    rig.check.poke()
+    assert rig.rounds(1.2) == 1
+    assert rig.check.missing == (LIST_NODES,)
+    # It stays missing until the answer to this question changes.
+    assert rig.rounds(52) == 10 / len(NEEDED)
+    assert rig.check.missing == (LIST_NODES,)
+    rig.revoked = set()
+    rig.loop.advance(6)
+    assert rig.check.problem == ""
+    assert rig.rounds(200) == 0
+
+
+@pytest.mark.parametrize("fault", [Refuse(403, "Forbidden"), Refuse(404, "NotFound")])
+def test_asks_one_by_one_where_rules_are_not_listed(
+    rig: PermissionCheckRig, fault: Fault, caplog: pytest.LogCaptureFixture
+) -> None:
+    rig.loop.advance(1)
+    rig.server.fault = lambda asked: fault if asked.path.endswith("rulesreviews") else None
+    assert rig.rounds(200) == 3
+    rig.revoked = {("list", "nodes")}
+    rig.loop.advance(61)
+    assert rig.check.missing == (LIST_NODES,)
+    assert caplog.messages == ["permission missing"]

@@ -142,12 +142,16 @@ class Plane(ABC):
         ready: Callable[[], bool] | None = None,
         env: Mapping[str, str] | None = None,
         forked: bool = False,
+        killed: bool = False,
     ) -> Process:
-        """Start any program beside the control plane; it ends with it, or with `reset`."""
+        """Start any program beside the control plane; it ends with it, or with `reset`.
+
+        If it is to be `killed`, it is not asked to go first.
+        """
         log = self.folder / f"{name}.log"
         process = Process(name, command, log, ready=ready, env=env, forked=forked)
         self._started.append(process)
-        self._guests.callback(process.stop)
+        self._guests.callback(process.kill if killed else process.stop)
         return process.start()
 
     def logs(self, lines: int = 40) -> list[tuple[str, str]]:

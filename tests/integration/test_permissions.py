@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+import pytest
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.objects import node, pod
-from tests.controlplane.users import User, role_and_binding
+from tests.controlplane.users import Rules, User, role_and_binding
 from tests.controlplane.waiting import wait_until
+from tests.event_loop import run
 from tests.integration.cluster_reads import wait_for_condition, wait_until_bound
 from tests.integration.mooring_process import (
     NAME,
@@ -17,6 +19,11 @@ from tests.integration.mooring_process import (
     shipped_rules,
     start_mooring,
 )
+
+from mooring.client.client import ApiClient
+from mooring.client.http import HttpTransport
+from mooring.client.kubeconfig import load_kubeconfig
+from mooring.client.permissions import Permission, PermissionCheck
 
 ELECTED = {"leaderElection": {"leaderElect": True, "resourceName": NAME}}
 OFTEN = ("--permission-check-interval=200ms",)
@@ -103,6 +110,62 @@ def test_process_without_any_right_waits_for_them(
     wait_until(lambda: mooring.is_ready, 60, what="it is ready")
     wait_until_bound(control_plane, namespace, "waits")
     assert mooring.process.is_alive
+
+
+# --- one review of rules in the place of many ---------------------------------------------------
+
+LIST_PODS, LIST_NODES = Permission("list", "pods"), Permission("list", "nodes")
+BIND = Permission("create", "pods", subresource="binding")
+GET_LEASE = Permission("get", "leases", "coordination.k8s.io", "", "kube-system", NAME)
+ALL = [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}]
+ON_LEASES = {"verbs": ["get"], "apiGroups": ["coordination.k8s.io"], "resources": ["leases"]}
+
+
+@pytest.mark.parametrize(
+    ("everywhere", "in_kube_system", "missing", "by_rules"),
+    [
+        (ALL, [], [], 4),
+        ([], ALL, [LIST_PODS, LIST_NODES, BIND], 0),  # a binding in a namespace grants no more
+        ([], [], [LIST_PODS, LIST_NODES, BIND, GET_LEASE], 0),
+        ([{**ALL[0], "resources": ["pods", "*/binding"]}], [], [LIST_NODES, GET_LEASE], 2),
+        ([{**ALL[0], "resources": ["pods/*", "nodes"]}], ALL, [LIST_PODS, BIND], 1),
+        ([{**ALL[0], "resourceNames": [NAME]}], [], [LIST_PODS, LIST_NODES, BIND], 1),
+        ([{**ON_LEASES, "resourceNames": ["x"]}], [ON_LEASES], [LIST_PODS, LIST_NODES, BIND], 0),
+        ([{**ALL[0], "apiGroups": [""]}], [], [GET_LEASE], 3),
+    ],
+)
+def test_rules_of_the_cluster_prove_what_the_server_says_when_asked_one_by_one(
+    control_plane: ControlPlane,
+    namespace: str,
+    everywhere: Rules,
+    in_kube_system: Rules,
+    missing: list[Permission],
+    by_rules: int,
+) -> None:
+    user = somebody_new(control_plane, namespace)
+    control_plane.grant(user, everywhere)
+    control_plane.grant(user, in_kube_system, "kube-system")
+    needed = [LIST_PODS, LIST_NODES, BIND, GET_LEASE]
+
+    async def ask(*, one_by_one: bool) -> tuple[list[Permission], int]:
+        sent: list[int] = []
+
+        def note(method: str, host: str, code: int, seconds: float) -> None:
+            sent.append(code)
+
+        endpoint = load_kubeconfig(str(control_plane.kubeconfig_for(user)))
+        transport = HttpTransport(endpoint, user_agent="mooring", on_answer=note)
+        check = PermissionCheck(ApiClient(transport), needed)
+        try:
+            await check.ask_all(one_by_one=one_by_one)
+        finally:
+            await transport.close()
+        assert not check.unanswered
+        return list(check.missing), len(sent)
+
+    asked = (missing, len(needed))
+    wait_until(lambda: run(ask(one_by_one=True)) == asked, what="the server knows its roles")
+    assert run(ask(one_by_one=False)) == (missing, 1 + len(needed) - by_rules)
 
 
 # --- the roles that we ship ---------------------------------------------------------------------

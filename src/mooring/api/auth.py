@@ -1,7 +1,7 @@
 """Authentication and authorisation reviews: created by POST, answered in `status`.
 
-The client uses `SelfSubjectAccessReview` for its own permissions; the HTTPS endpoints use the other
-two for their callers.
+The client uses `SelfSubjectRulesReview` and `SelfSubjectAccessReview` for its own permissions; the
+HTTPS endpoints use the other two for their callers.
 """
 
 from typing import ClassVar, Final
@@ -62,6 +62,38 @@ class SelfSubjectAccessReview(Object, frozen=True, kw_only=True):
 
     spec: SelfSubjectAccessReviewSpec = SelfSubjectAccessReviewSpec()
     status: SubjectAccessReviewStatus = SubjectAccessReviewStatus()
+
+
+class ResourceRule(Value, frozen=True, kw_only=True):
+    """What is allowed, with `*` for everything; without names, on all objects."""
+
+    verbs: tuple[str, ...] = ()
+    api_groups: tuple[str, ...] = ()
+    resources: tuple[str, ...] = ()
+    resource_names: tuple[str, ...] = ()
+
+
+class SelfSubjectRulesReviewSpec(Value, frozen=True, kw_only=True):
+    """The namespace in which the rules apply."""
+
+    namespace: str = ""
+
+
+class SubjectRulesReviewStatus(Value, frozen=True, kw_only=True):
+    """The rules; incomplete if an authorizer cannot list them."""
+
+    resource_rules: tuple[ResourceRule, ...] = ()
+    incomplete: bool = False
+
+
+class SelfSubjectRulesReview(Object, frozen=True, kw_only=True):
+    """What the caller may do in a namespace."""
+
+    API_VERSION: ClassVar[str] = "authorization.k8s.io/v1"
+    NAMESPACED: ClassVar[bool] = False
+
+    spec: SelfSubjectRulesReviewSpec = SelfSubjectRulesReviewSpec()
+    status: SubjectRulesReviewStatus = SubjectRulesReviewStatus()
 
 
 class SubjectAccessReviewSpec(SelfSubjectAccessReviewSpec, frozen=True, kw_only=True):

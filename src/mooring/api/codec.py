@@ -17,6 +17,7 @@ from mooring.api.auth import (
     NO_EXTRA,
     Extra,
     SelfSubjectAccessReview,
+    SelfSubjectRulesReview,
     SubjectAccessReview,
     TokenReview,
 )
@@ -85,6 +86,7 @@ KINDS: Final[tuple[type[Object], ...]] = (
     ResourceClaimTemplate,
     ResourceSlice,
     SelfSubjectAccessReview,
+    SelfSubjectRulesReview,
     Service,
     StatefulSet,
     StorageClass,

@@ -3,6 +3,10 @@
 A scheduler that may not list nodes looks healthy and places nothing. So what it needs is asked for
 at the start, every minute, and soon after any 403; what is missing is logged once, and is part of
 `problem` until it is granted. The rules of a ClusterRole are made of the same list.
+
+One review tells the rules that hold in the whole cluster, where all authorizers can list theirs, as
+RBAC's can. What they do not grant is asked for one by one; and so is everything after a 403, and
+what was missing before: rules never speak against an answer to the question itself.
 """
 
 from __future__ import annotations
@@ -28,6 +32,9 @@ from mooring.errors import ApiError
 log = logging.getLogger(__name__)
 
 _AT_ONCE: Final = 8  # reviews
+# No namespace can have this name, so no RoleBinding is in it: what is allowed there is allowed by a
+# ClusterRoleBinding, in all namespaces and on what is in none.
+_EVERYWHERE: Final = "every.namespace"
 _AFTER_START: Final = 0.5  # seconds; the first pods are bound meanwhile
 _DEBOUNCE: Final = 1.0  # seconds; many 403s come together
 
@@ -87,13 +94,14 @@ class PermissionCheck:
         Some fifty reviews would delay its start. A request that is forbidden has them made at once,
         and they are not put off for long: a process that stands by may not be prepared for hours.
         """
-        if prepared is not None:
-            await self._put_off(prepared)
+        was_forbidden = prepared is not None and await self._put_off(prepared)
         while True:
-            await self.ask_all()
-            await self._wait()
+            await self.ask_all(one_by_one=was_forbidden)
+            was_forbidden = await self._wait()
 
-    async def _put_off(self, prepared: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    async def _put_off(self, prepared: Callable[[], Coroutine[Any, Any, None]]) -> bool:
+        """Wait until the first check is due; whether a request was forbidden."""
+
         async def begin() -> None:
             await prepared()
             await asyncio.sleep(_AFTER_START)
@@ -109,10 +117,10 @@ class PermissionCheck:
             for reason in reasons:
                 reason.cancel()
             await asyncio.wait(reasons)
-        self._poked.clear()
+        return self._was_poked()
 
-    async def _wait(self) -> None:
-        """Until the next check; many 403s do not make it more frequent."""
+    async def _wait(self) -> bool:
+        """Until the next check; many 403s do not make it more frequent. Whether there was one."""
         if self.missing or self._is_down:
             await asyncio.sleep(self._when_missing)
         else:
@@ -123,13 +131,19 @@ class PermissionCheck:
                     await self._poked.wait()
             if self._poked.is_set():
                 await asyncio.sleep(max(_DEBOUNCE, earliest - loop.time()))
-        self._poked.clear()
+        return self._was_poked()
 
-    async def ask_all(self) -> None:
+    def _was_poked(self) -> bool:
+        was_poked = self._poked.is_set()
+        self._poked.clear()
+        return was_poked
+
+    async def ask_all(self, *, one_by_one: bool = False) -> None:
         """Ask once; `missing` and `unanswered` say the outcome."""
         self._is_down = False
+        granted = () if one_by_one else await self._granted_everywhere()
         turn = asyncio.Semaphore(_AT_ONCE)
-        answers = await asyncio.gather(*(self._ask(need, turn) for need in self.needed))
+        answers = await asyncio.gather(*(self._ask(need, granted, turn) for need in self.needed))
         if None in answers:
             # A review that is itself refused pokes us, and would do so for ever.
             self._poked.clear()
@@ -148,8 +162,24 @@ class PermissionCheck:
             if need in before and need not in self.missing:
                 log.info("permission restored", extra={"v": 0, **_named(need)})
 
-    async def _ask(self, need: Permission, turn: asyncio.Semaphore) -> bool | None:
+    async def _granted_everywhere(self) -> tuple[auth.ResourceRule, ...]:
+        """The rules of the whole cluster; none if not all authorizers list theirs."""
+        spec = auth.SelfSubjectRulesReviewSpec(namespace=_EVERYWHERE)
+        review = auth.SelfSubjectRulesReview(spec=spec)
+        path = paths.collection(auth.SelfSubjectRulesReview)
+        try:
+            answer = await self._client.ask(path, review, auth.SelfSubjectRulesReview)
+        except ApiError:
+            self._poked.clear()  # it may have been this review that was refused
+            return ()
+        return () if answer.status.incomplete else answer.status.resource_rules
+
+    async def _ask(
+        self, need: Permission, granted: Sequence[auth.ResourceRule], turn: asyncio.Semaphore
+    ) -> bool | None:
         """Whether it is allowed; None if there was no answer, which says nothing."""
+        if need not in self.missing and any(_allows(rule, need) for rule in granted):
+            return True
         wanted = auth.ResourceAttributes(**msgspec.structs.asdict(need))
         spec = auth.SelfSubjectAccessReviewSpec(resource_attributes=wanted)
         review = auth.SelfSubjectAccessReview(spec=spec)
@@ -166,6 +196,18 @@ class PermissionCheck:
                     extra = {"error": str(error)}
                     log.log(level, "could not ask which permissions there are", extra=extra)
                 return None
+
+
+def _allows(rule: auth.ResourceRule, need: Permission) -> bool:
+    """As rbac.RuleAllows."""
+    path = f"{need.resource}/{need.subresource}" if need.subresource else need.resource
+    resources = {"*", path, f"*/{need.subresource}"} if need.subresource else {"*", path}
+    return (
+        not {"*", need.verb}.isdisjoint(rule.verbs)
+        and not {"*", need.group}.isdisjoint(rule.api_groups)
+        and not resources.isdisjoint(rule.resources)
+        and (not rule.resource_names or need.name in rule.resource_names)
+    )
 
 
 def _named(need: Permission) -> dict[str, str]:

@@ -235,3 +235,15 @@ def test_says_who_is_asking(server: InProcessServer) -> None:
     assert seen["userInfo"]["username"] == "me"
     rules = review(server, "authorization", "SelfSubjectRulesReview", {"namespace": "default"})
     assert rules["resourceRules"][0]["verbs"] == ["*"]
+
+
+def test_lists_no_rules_where_a_hook_decides(server: InProcessServer) -> None:
+    server.server.reviews.authorize = lambda caller, about: "no"
+    asked = "authorization", "SelfSubjectRulesReview", {"namespace": "default"}
+    assert review(server, *asked, Caller(name="me", groups=())) == {
+        "resourceRules": [],
+        "nonResourceRules": [],
+        "incomplete": True,
+        "evaluationError": "webhook authorizer does not support user rule resolution",
+    }
+    assert not review(server, *asked)["incomplete"]  # administrators may do everything
