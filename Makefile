@@ -33,8 +33,8 @@ lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports --no-logo
 
-# Outside of the tree, so that a new clone in the same place need not begin anew.
-MYPY_CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/mooring/mypy$(subst /,-,$(CURDIR))
+# Outside of the tree and one for all clones: it holds relative paths and knows files by their hashes.
+MYPY_CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/mooring/mypy
 
 types: setup
 	$(BIN)/mypy --cache-dir "$(MYPY_CACHE)"
