@@ -317,6 +317,12 @@ def test_asks_for_what_no_rule_grants(
     assert [Permission(**attributes) for attributes in wanted] == list(still_asked)
 
 
+def test_asks_nothing_if_nothing_is_needed() -> None:
+    with PermissionCheckRig(()) as rig:
+        rig.loop.advance(200)
+        assert rig.server.asked == []
+
+
 def test_an_incomplete_list_of_rules_proves_nothing(rig: PermissionCheckRig) -> None:
     rig.loop.advance(1)
     rig.grant(EVERYTHING, incomplete=True)

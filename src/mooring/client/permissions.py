@@ -141,6 +141,8 @@ class PermissionCheck:
     async def ask_all(self, *, one_by_one: bool = False) -> None:
         """Ask once; `missing` and `unanswered` say the outcome."""
         self._is_down = False
+        if not self.needed:
+            return  # a process that writes nothing sends no review
         granted = () if one_by_one else await self._granted_everywhere()
         turn = asyncio.Semaphore(_AT_ONCE)
         answers = await asyncio.gather(*(self._ask(need, granted, turn) for need in self.needed))
