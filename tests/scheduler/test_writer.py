@@ -12,13 +12,13 @@ from tests.garbage import NO_OBJECT
 
 from mooring.api import core
 from mooring.api.codec import encode, to_builtins
+from mooring.api.merging import merge_patch
 from mooring.api.meta import Condition, ObjectMeta, ObjectReference
 from mooring.client.client import ApiClient
 from mooring.client.errors import ConflictError, Fenced, Forbidden, Garbled, NotFound, Unreachable
 from mooring.client.flowcontrol import RateLimiter, WritesInProgress
 from mooring.client.transport import Fence
 from mooring.cluster.apiserver.resources import known
-from mooring.runtime.writer import merge_patch
 from mooring.scheduler.cluster import SchedulerWriter
 from mooring.simulator.clock import VirtualLoop
 from mooring.testing.builders import pod

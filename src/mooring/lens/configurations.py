@@ -13,11 +13,11 @@ from msgspec import structs
 
 from mooring import config as cfg
 from mooring.api import core
+from mooring.api.merging import merge_patch
 from mooring.config.defaults import DEFAULT_MULTIPOINT
 from mooring.config.types import PluginConfig
 from mooring.errors import ConfigError
 from mooring.framework.explaining import Edit, ObjectChange, PluginChange
-from mooring.lens.merging import merge_patch
 from mooring.runtime.profile import ProfilePlan, plan_profiles
 from mooring.runtime.registry import Registry
 

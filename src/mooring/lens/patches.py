@@ -6,11 +6,11 @@ from typing import Any
 
 from mooring import config as cfg
 from mooring.api import codec
+from mooring.api.merging import merge_patch
 from mooring.api.meta import Object
 from mooring.cache.pods import Pod
 from mooring.framework.explaining import Edit
 from mooring.lens.explanation import AppliedEdit, ObjectPatch
-from mooring.lens.merging import merge_patch
 from mooring.lens.private import PrivateCluster
 
 

@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 
 from mooring.api import core
 from mooring.api.codec import to_builtins
+from mooring.api.merging import merge_patch
 from mooring.api.meta import Condition, Object
 from mooring.cache.pods import Pod
 from mooring.client import paths
@@ -146,21 +147,6 @@ class Writer:
                 await asyncio.sleep(pause)
                 pause *= 2
         return await write()
-
-
-def merge_patch(old: Any, new: Any) -> dict[str, Any]:
-    """The JSON merge patch that turns `old` into `new`; lists are replaced whole."""
-    change: dict[str, Any] = {key: None for key in old if key not in new}
-    for key, value in new.items():
-        if key not in old:
-            change[key] = value
-        elif isinstance(value, dict) and isinstance(old[key], dict):
-            inner = merge_patch(old[key], value)
-            if inner:
-                change[key] = inner
-        elif value != old[key]:
-            change[key] = value
-    return change
 
 
 def _modified(value: Object) -> ApiError:

@@ -16,12 +16,12 @@ import msgspec
 from msgspec import structs
 
 from mooring.api import codec, core
+from mooring.api.merging import with_merge_patch
 from mooring.api.meta import Object
 from mooring.errors import ConfigError, Problem
 from mooring.framework.explaining import listed
 from mooring.lens.completing import identified
 from mooring.lens.explanation import ObjectPatch
-from mooring.lens.merging import with_merge_patch
 from mooring.lens.reading import manifests_of
 from mooring.lens.snapshot import KINDS, ClusterState, Snapshot
 from mooring.simulator.answers import CapacityAnswer, WhatIfAnswer
