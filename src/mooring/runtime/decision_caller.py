@@ -19,7 +19,7 @@ from mooring.cache.arrays import IntArray
 from mooring.cache.node import Node
 from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Nodes
-from mooring.errors import PluginError, PluginOverrun
+from mooring.errors import PluginError
 from mooring.framework import plugin as contract
 from mooring.framework._internal import InternalPlugin, ScoreByLabel, ScoresByCode, ScoresByLabel
 from mooring.framework.results import OnlyNodes
@@ -111,7 +111,7 @@ class DecisionCaller(PluginCaller):
                 expected = f"a Status (node {node.name})"
                 raise self.guard.wrong_answer(plugin, "Filter", answer, expected)
         except PluginError as error:
-            raise PluginFault(accident(_filtering(plugin), error), raised=True) from error
+            raise PluginFault(accident(running("Filter", plugin), error), raised=True) from error
         status: Status = answer
         return OK if status.ok else self._signed_refusal(plugin, status)
 
@@ -146,7 +146,7 @@ class DecisionCaller(PluginCaller):
         try:
             found = self.guard.call(plugin, "Filter", ask)
         except PluginError as error:
-            raise PluginFault(accident(_filtering(plugin), error), raised=True) from error
+            raise PluginFault(accident(running("Filter", plugin), error), raised=True) from error
         return [(row, self._signed_refusal(plugin, status)) for row, status in found]
 
     def filter_all(
@@ -164,9 +164,9 @@ class DecisionCaller(PluginCaller):
             if not fits or not answer.is_well_formed:
                 expected = f"Verdicts for {len(nodes)} nodes"
                 error = self.guard.wrong_answer(plugin, "Filter", answer, expected)
-                raise PluginFault(accident(_filtering(plugin), error)) from error
+                raise PluginFault(accident(running("Filter", plugin), error)) from error
         except PluginError as error:
-            raise PluginFault(accident(_filtering(plugin), error), raised=True) from error
+            raise PluginFault(accident(running("Filter", plugin), error), raised=True) from error
         verdicts: Verdicts = answer
         if verdicts.index is not None:
             statuses = verdicts.statuses
@@ -179,7 +179,7 @@ class DecisionCaller(PluginCaller):
 
     def _signed_verdict(self, plugin: contract.Filter, status: Status) -> Status:
         signed = status.by(plugin.name)
-        return signed if signed.rejected else as_error(_filtering(plugin), signed)
+        return signed if signed.rejected else as_error(running("Filter", plugin), signed)
 
     def _signed_refusal(self, plugin: contract.Filter, status: Status) -> Status:
         signed = self._signed_verdict(plugin, status)
@@ -195,7 +195,7 @@ class DecisionCaller(PluginCaller):
             answer: Any = self.guard.call(plugin, "Score", plugin.score, state, pod, node)
             return answer if type(answer) is int else self._checked_score(plugin, answer, node)
         except PluginError as error:
-            raise PluginFault(accident(_scoring(plugin), error), raised=True) from error
+            raise PluginFault(accident(running("Score", plugin), error), raised=True) from error
 
     def score_all(
         self, plugin: contract.Score, state: CycleState, pod: Pod, nodes: Nodes
@@ -209,7 +209,7 @@ class DecisionCaller(PluginCaller):
             answer: Any = call(plugin, "Score", plugin.score_all, state, pod, nodes)
             scores = self._checked_scores(plugin, "Score", answer, len(nodes))
         except PluginError as error:
-            raise PluginFault(accident(_scoring(plugin), error), raised=True) from error
+            raise PluginFault(accident(running("Score", plugin), error), raised=True) from error
         return scores.copy() if plugin.name in self._may_keep_scores else scores
 
     def _score_each(
@@ -236,7 +236,7 @@ class DecisionCaller(PluginCaller):
                 answer = self.guard.call(plugin, point, call, state, pod, nodes, scores)
                 scores = self._checked_scores(plugin, point, answer, len(scores)).copy()
             except PluginError as error:
-                raise PluginFault(accident(_normalizing(plugin), error), raised=True) from error
+                raise PluginFault(accident(running(point, plugin), error), raised=True) from error
         if not is_in_range(scores):
             raise PluginFault(out_of_range(plugin, scores))
         return scores
@@ -253,7 +253,7 @@ class DecisionCaller(PluginCaller):
                 plugin, "Score", by_label.normalized_by_label, state, pod, nodes
             )
         except PluginError as error:
-            raise PluginFault(accident(_scoring(plugin), error), raised=True) from error
+            raise PluginFault(accident(running("Score", plugin), error), raised=True) from error
         if found is not None and not is_in_range(found.points):
             raise PluginFault(out_of_range(plugin, found.points), raised=True)
         return found
@@ -302,27 +302,3 @@ def out_of_range(plugin: contract.Score, scores: IntArray) -> Status:
         f" invalid score {extreme}, it should in the range of [{MIN_SCORE}, {MAX_SCORE}] after"
         " normalizing"
     ).by(plugin.name)
-
-
-def overrun(plugin: contract.Base, point: str, what: str) -> Status:
-    """The status of a pod after the overrun of a plugin in a trial."""
-    error = PluginOverrun(what, plugin=plugin.name, point=point)
-    if point == "Filter":
-        return accident(_filtering(plugin), error)
-    if point == "Score":
-        return accident(_scoring(plugin), error)
-    if point == "ScoreExtensionNormalize":
-        return accident(_normalizing(plugin), error)
-    return accident(running(point, plugin), error)
-
-
-def _filtering(plugin: contract.Base) -> str:
-    return f'running "{plugin.name}" filter plugin'
-
-
-def _scoring(plugin: contract.Base) -> str:
-    return f'running Score plugins: plugin "{plugin.name}" failed with'
-
-
-def _normalizing(plugin: contract.Base) -> str:
-    return f'running Normalize on Score plugins: plugin "{plugin.name}" failed with'

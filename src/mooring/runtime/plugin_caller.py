@@ -15,11 +15,14 @@ from mooring.observe.family import Histogram, MetricValue
 from mooring.runtime.guard import Guard
 from mooring.runtime.profile import Profile
 
-# kube-scheduler's words for points that are not "<point> plugin".
+# kube-scheduler's words for points that are not "running <point> plugin".
 _RUNNING: Final = {
-    "PreBindPreFlight": "PreBindPreFlight",
-    "PreFilterExtensionAddPod": "AddPod on PreFilter plugin",
-    "PreFilterExtensionRemovePod": "RemovePod on PreFilter plugin",
+    "PreFilterExtensionAddPod": 'running AddPod on PreFilter plugin "{}"',
+    "PreFilterExtensionRemovePod": 'running RemovePod on PreFilter plugin "{}"',
+    "Filter": 'running "{}" filter plugin',
+    "Score": 'running Score plugins: plugin "{}" failed with',
+    "ScoreExtensionNormalize": 'running Normalize on Score plugins: plugin "{}" failed with',
+    "PreBindPreFlight": 'running PreBindPreFlight "{}"',
 }
 
 
@@ -139,7 +142,7 @@ def picks_pods(plugin: Base) -> bool:
 
 def running(point: str, plugin: Base) -> str:
     """The beginning of an error message about a plugin call, in kube-scheduler's words."""
-    return f'running {_RUNNING.get(point, f"{point} plugin")} "{plugin.name}"'
+    return _RUNNING.get(point, f'running {point} plugin "{{}}"').format(plugin.name)
 
 
 def accident(while_running: str, error: PluginError) -> Status:

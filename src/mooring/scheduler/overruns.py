@@ -30,9 +30,8 @@ from mooring.framework.results import QueuedPod
 from mooring.framework.status import Status
 from mooring.observe.metrics import Metrics
 from mooring.queue.queue import SchedulingQueue
-from mooring.runtime.decision_caller import overrun
 from mooring.runtime.guard import STALL_LIMIT, Guard
-from mooring.runtime.plugin_caller import accident
+from mooring.runtime.plugin_caller import accident, running
 from mooring.scheduler.profiles import ProfileRuntime
 from mooring.scheduler.trials import Outcome, PodTrial
 
@@ -321,7 +320,8 @@ class Overruns:
             return accident("deciding", PluginOverrun(outcome.overran, plugin="", point=""))
         budget = f"took longer than its budget of {self._guard.budget:g}s"
         what = budget if outcome.overran.startswith("took longer") else outcome.overran
-        return overrun(plugin, outcome.point, what)
+        error = PluginOverrun(what, plugin=plugin.name, point=outcome.point)
+        return accident(running(outcome.point, plugin), error)
 
     # --- what is known -------------------------------------------------------------------------
 
