@@ -183,10 +183,15 @@ class Evaluation:
     # --- what the answers are ------------------------------------------------------------------
 
     def verdicts(self) -> Verdicts:
-        """The first refusal of every node. Sets `status` if a plugin fails."""
+        """The first refusal of every node; PreFilter's, if it ended there.
+
+        Sets `status` if a plugin fails.
+        """
         if self._verdicts is None:
-            known, columns = self._known, self._columns
-            if known is not None and columns is not None:
+            known, columns, before = self._known, self._columns, self.outcome.status
+            if before is not OK:
+                self._verdicts = Verdicts.passing(self.nodes).reject_all(before)
+            elif known is not None and columns is not None:
                 self._verdicts = known.refusals(columns, self.state, self.nodes)
                 if self._verdicts is not None and self._nominated is not None:
                     # Beside nominated pods comes first, as in `first_refusals`.

@@ -147,10 +147,8 @@ class Inspector:
         problems += grouping.problems
         found = structs.replace(found, groups=groups, feasible=evaluation.count)
         if not evaluation.count:
-            verdicts = evaluation.verdicts()
-            diagnosis = diagnoses.of_verdicts(verdicts, before.restricted_by)
             found = structs.replace(found, kind=kind_of(groups))
-            found = self._followed(found, evaluation, verdicts, diagnosis, post_filter)
+            found = self._followed(found, evaluation, post_filter)
             asked = self._answers(evaluation, grouping, None, ask)
             return structs.replace(found, asked=asked)
         evaluation.choose()
@@ -187,20 +185,18 @@ class Inspector:
             said=refusal,
             waits_for=waits_for or ("room" if refusal.code == "Unschedulable" else "nothing"),
         )
-        verdicts = Verdicts.passing(nodes).reject_all(before.status)
-        diagnosis = diagnoses.of_pre_filter(before.status, len(nodes), before.restricted_by)
         found = structs.replace(found, before=refusal, groups=(group,), kind=kind_of((group,)))
-        return self._followed(found, evaluation, verdicts, diagnosis, post_filter)
+        return self._followed(found, evaluation, post_filter)
 
     def _followed(
         self,
         found: Explanation,
         evaluation: Evaluation,
-        verdicts: Verdicts,
-        diagnosis: diagnoses.Diagnosis,
         post_filter: PostFilterCall | None,
     ) -> Explanation:
         """What PostFilter adds."""
+        verdicts = evaluation.verdicts()
+        diagnosis = diagnoses.of_refusals(evaluation.outcome, verdicts)
         if post_filter is None:
             return structs.replace(found, message=diagnosis.message)
         after = post_filter(evaluation.state, evaluation.pod, evaluation.nodes, verdicts)

@@ -65,7 +65,7 @@ class StepwisePostFilter:
     def step(self, evaluation: Evaluation) -> bool:
         """Try some nodes, as they are now, after a step that lists them; False after the last."""
         started = time.thread_time()
-        nodes, verdicts = evaluation.nodes, verdicts_of(evaluation)
+        nodes, verdicts = evaluation.nodes, evaluation.verdicts()
         if self._left is None:
             self._left = self._to_try(nodes, verdicts)
             self.worth = len(self._left)
@@ -139,14 +139,6 @@ class StepwisePostFilter:
             f"evictions were tried out on {tried}, in {self.steps} steps while decisions were made:"
             " each node as it was then"
         )
-
-
-def verdicts_of(evaluation: Evaluation) -> Verdicts:
-    """The first refusal of every node, also if the pod was refused before."""
-    status = evaluation.outcome.status
-    if status.ok:
-        return evaluation.verdicts()
-    return Verdicts.passing(evaluation.nodes).reject_all(status)
 
 
 def _only(verdicts: Verdicts, rows: list[int], count: int) -> Verdicts:

@@ -6,7 +6,8 @@ each point is kube-scheduler's, text included.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -22,10 +23,21 @@ from mooring.runtime.guard import Guard
 from mooring.runtime.plugin_caller import PluginCaller
 from mooring.runtime.profile import Profile
 
+T = TypeVar("T")
 CandidateReview = Callable[
     [Pod, Sequence[Candidate], Nodes], Awaitable[Sequence[Candidate] | Status]
 ]
 """The candidates that the extenders accept; a status if that failed."""
+
+
+def at_once(work: Coroutine[Any, Any, T]) -> T:
+    """The result of work in which nothing but extenders would be waited for."""
+    try:
+        work.send(None)
+    except StopIteration as done:
+        result: T = done.value
+        return result
+    raise InternalError("without extenders, there is nothing to wait for")
 
 
 class PostFilterOutcome(msgspec.Struct, frozen=True):
@@ -63,13 +75,7 @@ class Runner(PluginCaller):
         self, state: CycleState, pod: Pod, nodes: Nodes, verdicts: Verdicts
     ) -> PostFilterOutcome | None:
         """As `post_filter`, where no extender has a say: nothing is waited for."""
-        work = self.post_filter(state, pod, nodes, verdicts)
-        try:
-            work.send(None)
-        except StopIteration as done:
-            outcome: PostFilterOutcome | None = done.value
-            return outcome
-        raise InternalError("without extenders, PostFilter has nothing to wait for")
+        return at_once(self.post_filter(state, pod, nodes, verdicts))
 
     async def post_filter(
         self,

@@ -19,12 +19,11 @@ from mooring.cache.snapshot import Nodes
 from mooring.decision.evaluation import Evaluation
 from mooring.decision.evaluator import PodEvaluator
 from mooring.decision.scoring import Scores, best_row
-from mooring.errors import InternalError
 from mooring.extender.calling.chain import Extenders
 from mooring.framework.state import CycleState
 from mooring.framework.status import OK, Status
 from mooring.framework.verdicts import Verdicts
-from mooring.runtime.runner import PostFilterOutcome, Runner
+from mooring.runtime.runner import PostFilterOutcome, Runner, at_once
 from mooring.scheduler import diagnosis as diagnoses
 from mooring.scheduler.diagnosis import Diagnosis
 from mooring.scheduler.doublecheck import DoubleCheck
@@ -114,12 +113,7 @@ class Cycle:
     def decide_alone(self, state: CycleState, pod: Pod, nodes: Nodes) -> None:
         """As `decide`, without extenders: for a forked copy of the process."""
         self._extenders = None
-        deciding = self.decide(state, pod, nodes)
-        try:
-            deciding.send(None)
-        except StopIteration:
-            return
-        raise InternalError("a decision without extenders has waited")
+        at_once(self.decide(state, pod, nodes))
 
     async def _decide(self, evaluation: Evaluation) -> Decision:
         if evaluation.outcome.status is OK:
@@ -140,7 +134,7 @@ class Cycle:
         status = evaluation.outcome.status
         if status is not OK:
             if status.rejected:
-                return await self._refused_before(evaluation)
+                return await self._refused(evaluation)
             return Decision(status, nominate="")
         if evaluation.status is not OK:
             return Decision(evaluation.status, nominate="")
@@ -222,22 +216,11 @@ class Cycle:
 
     # --- no node -------------------------------------------------------------------------------
 
-    async def _refused_before(self, evaluation: Evaluation) -> Decision:
-        nodes, outcome = evaluation.nodes, evaluation.outcome
-        verdicts = Verdicts.passing(nodes).reject_all(outcome.status)
-        found = diagnoses.of_pre_filter(outcome.status, len(nodes), outcome.restricted_by)
-        return await self._followed_by_post_filter(evaluation, verdicts, found)
-
     async def _refused(self, evaluation: Evaluation) -> Decision:
         verdicts = evaluation.verdicts()
         if not evaluation.status.ok:
             return Decision(evaluation.status, nominate="")
-        found = diagnoses.of_verdicts(verdicts, evaluation.outcome.restricted_by)
-        return await self._followed_by_post_filter(evaluation, verdicts, found)
-
-    async def _followed_by_post_filter(
-        self, evaluation: Evaluation, verdicts: Verdicts, found: Diagnosis
-    ) -> Decision:
+        found = diagnoses.of_refusals(evaluation.outcome, verdicts)
         state, pod, nodes = evaluation.state, evaluation.pod, evaluation.nodes
         review = self._extenders.review if self._extenders is not None else None
         after = await self._runner.post_filter(state, pod, nodes, verdicts, review)

@@ -7,8 +7,9 @@ from collections.abc import Iterable
 
 import msgspec
 
+from mooring.decision.plugins import PreFilterOutcome
 from mooring.extender.calling.caller import NAME as EXTENDER
-from mooring.framework.status import Code, Status
+from mooring.framework.status import OK, Code, Status
 from mooring.framework.verdicts import Verdicts
 
 
@@ -38,6 +39,13 @@ class Diagnosis(msgspec.Struct, frozen=True):
 
     def followed_by(self, post_filter_message: str) -> Diagnosis:
         return msgspec.structs.replace(self, post_filter_message=post_filter_message)
+
+
+def of_refusals(before: PreFilterOutcome, verdicts: Verdicts) -> Diagnosis:
+    """From the verdicts of an evaluation, in which PreFilter may have refused the pod before."""
+    if before.status is OK:
+        return of_verdicts(verdicts, before.restricted_by)
+    return of_pre_filter(before.status, len(verdicts), before.restricted_by)
 
 
 def of_verdicts(verdicts: Verdicts, restricted_by: Iterable[str] = ()) -> Diagnosis:

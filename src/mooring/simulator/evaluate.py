@@ -25,7 +25,6 @@ from mooring.errors import ConfigError, Problem
 from mooring.framework.plugin import Base
 from mooring.framework.state import CycleState
 from mooring.framework.status import Status
-from mooring.framework.verdicts import Verdicts
 from mooring.lens.private import PrivateCluster, sorted_by_name
 from mooring.lens.snapshot import ClusterState
 from mooring.preemption.candidates import PreemptionReport
@@ -166,9 +165,7 @@ class Trial:
             return {**result, **self._filter(evaluation)}
         if not before.status.rejected:
             return {"outcome": "Error", **result}
-        verdicts = Verdicts.passing(self.nodes).reject_all(before.status)
-        found = diagnoses.of_pre_filter(before.status, len(self.nodes), before.restricted_by)
-        return {"outcome": "Unschedulable", **result, **self._post_filter(verdicts, found)}
+        return {"outcome": "Unschedulable", **result, **self._post_filter(evaluation)}
 
     def _filter(self, evaluation: Evaluation) -> Result:
         evaluation.filter()
@@ -190,9 +187,7 @@ class Trial:
             return {"outcome": outcome, "filter": answers}
         if evaluation.count:
             return {"filter": answers, **self._score(evaluation)}
-        verdicts = evaluation.verdicts()
-        found = diagnoses.of_verdicts(verdicts, evaluation.outcome.restricted_by)
-        return {"outcome": outcome, "filter": answers, **self._post_filter(verdicts, found)}
+        return {"outcome": outcome, "filter": answers, **self._post_filter(evaluation)}
 
     def _score(self, evaluation: Evaluation) -> Result:
         names = [self.nodes.names[row] for row in evaluation.rows.tolist()]
@@ -217,7 +212,9 @@ class Trial:
         feasible = [self.nodes[row] for row in evaluation.rows.tolist()]
         return {**result, **self._claims.bind(self.state, self.pod, feasible, result["best"][0])}
 
-    def _post_filter(self, verdicts: Verdicts, found: diagnoses.Diagnosis) -> Result:
+    def _post_filter(self, evaluation: Evaluation) -> Result:
+        verdicts = evaluation.verdicts()
+        found = diagnoses.of_refusals(evaluation.outcome, verdicts)
         result: Result = {"fitError": found.message, "fitErrorFinal": found.message}
         freed = self._claims.free(self.state, self.pod, self.nodes, verdicts)
         after = self.runner.post_filter_alone(self.state, self.pod, self.nodes, verdicts)

@@ -32,6 +32,7 @@ from mooring.queue.nominator import NominatedPods
 from mooring.runtime.commit import Committer
 from mooring.runtime.profile import ProfilePlan, plan_profiles
 from mooring.runtime.registry import Registry
+from mooring.runtime.runner import at_once
 from mooring.scheduler.cycle import Cycle, Decision, Rotation
 
 VERSION: Final = 1
@@ -199,13 +200,7 @@ class Replay:
             return None
         cycle, committer = found
         state = CycleState()
-        deciding = cycle.decide(state, pod, self._cache.nodes)
-        try:
-            deciding.send(None)
-        except StopIteration as end:
-            decision: Decision = end.value
-        else:
-            raise InternalError("a decision in a replay has waited")
+        decision = at_once(cycle.decide(state, pod, self._cache.nodes))
         if decision.status is OK:
             # What plugins assume of volumes and devices, until the cluster shows it.
             committer.reserve(state, pod.assumed_on(decision.node_name), decision.node_name)

@@ -53,9 +53,7 @@ class FilterPrioritizeHandler:
                 if evaluation.passed_pre_filter:
                     evaluation.filter()
                     expect_unbroken(evaluation.status)
-                    verdicts = evaluation.verdicts()
-                else:
-                    verdicts.reject_all(evaluation.outcome.status)
+                verdicts = evaluation.verdicts()
         return self._filter_result(request, verdicts)
 
     async def prioritize(self, args: ExtenderArgs) -> HostPriorityList:
