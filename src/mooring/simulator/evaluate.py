@@ -77,7 +77,8 @@ class Evaluator:
             if pod.spec.node_name or Pod(pod).is_finished:
                 continue
             name, nominated = pod.spec.scheduler_name, pod.status.nominated_node_name
-            others = cluster.pods if not nominated else _without(cluster.pods, index)
+            before, after = cluster.pods[:index], cluster.pods[index + 1 :]
+            others = cluster.pods if not nominated else before + after
             scenario = Scenario(pod, pod.key, cluster=structs.replace(cluster, pods=others))
             try:
                 if nominated:  # its own claim does not stand in its way
@@ -223,10 +224,6 @@ class Trial:
             result["fitErrorFinal"] = found.followed_by(after.status.message).message
             result["postFilter"] = {**_after(after), **freed}
         return result
-
-
-def _without(pods: tuple[core.Pod, ...], index: int) -> tuple[core.Pod, ...]:
-    return (*pods[:index], *pods[index + 1 :])
 
 
 def _sorted_status(status: Status) -> Result:

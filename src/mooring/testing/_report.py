@@ -47,12 +47,10 @@ _DEPENDS_ON: Final = (
     _Proposal("depends_on = fw.NODE", {"depends_on": NODE}),
     _Proposal("depends_on = fw.NODE_AND_PODS", {"depends_on": NODE_AND_PODS}),
 )
-_CACHE_KEY: Final = (
-    _Proposal(
-        "def cache_key(self, pod): return None",
-        {"cache_key": lambda self, pod: None},
-        pods="pods with labels of their own",
-    ),
+_CACHE_KEY: Final = _Proposal(
+    "def cache_key(self, pod): return None",
+    {"cache_key": lambda self, pod: None},
+    pods="pods with labels of their own",
 )
 
 
@@ -105,7 +103,8 @@ def _proposals(
 ) -> Iterator[str]:
     """One line per proposal; each assumes the ones before."""
     measured = plugin_class
-    for alternatives in (_of_depends_on(plugin_class), _of_cache_key(plugin_class)):
+    has_own_key = plugin_class.cache_key is not Base.cache_key
+    for alternatives in (_of_depends_on(plugin_class), () if has_own_key else (_CACHE_KEY,)):
         for proposal in alternatives:
             candidate = varied(measured, proposal.members)
             if may_depend_on(candidate) and _holds(candidate, args, cases):
@@ -129,10 +128,6 @@ def _of_depends_on(plugin_class: type[Base]) -> Sequence[_Proposal]:
     if not may_depend_on(plugin_class):
         return _DEPENDS_ON
     return _DEPENDS_ON[:1] if plugin_class.depends_on is NODE_AND_PODS else ()
-
-
-def _of_cache_key(plugin_class: type[Base]) -> Sequence[_Proposal]:
-    return _CACHE_KEY if plugin_class.cache_key is Base.cache_key else ()
 
 
 def _praise(proposal: _Proposal, factor: float) -> str:
