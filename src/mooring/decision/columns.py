@@ -68,32 +68,25 @@ class Columns:
         names = [one.name for one in plugins.filters]
         kept_filters = [results[name] for name in names if name in results]
         self._kept_filters = [kept for kept in kept_filters if kept.verdicts is not None]
-        by_domain = [one for name, one in plugins.domain_filters.items() if name not in known]
+        by_domain = plugins.domain_filters
         ask = self._caller.guard.call
         self._domain_filters = [
-            (one, DomainAnswers(one.name, partial(ask, one, "Filter"), np.zeros(size, np.bool_)))
-            for one in by_domain
+            (one, DomainAnswers(name, partial(ask, one, "Filter"), np.zeros(size, np.bool_)))
+            for name, one in by_domain.items()
+            if name not in known
         ]
         self.uncached_filters: list[str] = [
-            name for name in names if name not in known and name not in plugins.domain_filters
+            name for name in names if name not in known and name not in by_domain
         ]
 
-        names = [one.name for one in plugins.scorers]
-        kept_scorers = [results[name] for name in names if name in results]
+        kept_scorers = [results[one.name] for one in plugins.scorers if one.name in results]
         self._kept_scorers = [kept for kept in kept_scorers if kept.scores is not None]
-        self._domain_scorers = [
-            one for name, one in plugins.domain_scorers.items() if name not in known
-        ]
-        self._uncached_scorers = [
-            one
-            for one in plugins.scorers
-            if one.name not in known and one.name not in plugins.domain_scorers
-        ]
+        scoring = {name: one for name, one in plugins.domain_scorers.items() if name not in known}
+        self._domain_scorers = list(scoring.values())
+        known |= scoring.keys()
+        self._uncached_scorers = [one for one in plugins.scorers if one.name not in known]
         self.uncached_scorers: list[str] = [one.name for one in self._uncached_scorers]
-        by_domain_names = [one.name for one in self._domain_scorers]
-        self._domain_pre_scorers = [
-            one for one in plugins.pre_scorers if one.name in by_domain_names
-        ]
+        self._domain_pre_scorers = [one for one in plugins.pre_scorers if one.name in scoring]
         self._uncached_pre_scorers = [
             one for one in plugins.pre_scorers if one.name in self.uncached_scorers
         ]

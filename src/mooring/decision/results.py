@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -112,12 +113,11 @@ class Changes:
         return found
 
 
-class Shape:
+class Shape(msgspec.Struct):
     """Counts how often any results got their first refusal, or scores that differ."""
 
-    def __init__(self) -> None:
-        self.first_refusals: int = 0
-        self.first_differences: int = 0  # of scores
+    first_refusals: int = 0
+    first_differences: int = 0  # of scores
 
 
 class Results:

@@ -53,13 +53,10 @@ class Decision(msgspec.Struct, frozen=True):
         return tuple(self.names[row] for row in self.rows.tolist())
 
 
-class Rotation:
+class Rotation(msgspec.Struct):
     """Where in the listing the next sampled scan begins; all profiles of a scheduler share one."""
 
-    __slots__ = ("start",)
-
-    def __init__(self) -> None:
-        self.start: int = 0
+    start: int = 0
 
 
 class Cycle:
