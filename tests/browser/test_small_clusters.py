@@ -159,23 +159,6 @@ def test_filters_are_in_the_address(browser: Chromium, site: ServedPage) -> None
     page.close()
 
 
-def test_the_queue_can_be_looked_at_before_it_was_read(browser: Chromium, site: ServedPage) -> None:
-    page = browser.page()
-    held = "new Promise((resolve) => { window.answerQueue = resolve; })"
-    page.call(
-        "Page.addScriptToEvaluateOnNewDocument",
-        source=f"const ask = window.fetch, held = {held};"
-        "window.fetch = async (address, ...more) => {"
-        " if (String(address).includes('queue')) await held; return ask(address, ...more); };",
-    )
-    page.goto(f"{site.address()}#/queue")
-    page.wait_for("document.querySelector('main .working')?.textContent.includes('the queue')")
-    page.evaluate("window.answerQueue()")
-    page.wait_for("document.querySelectorAll('.grid-space .grid-row').length === 2")
-    assert page.problems == []
-    page.close()
-
-
 def test_a_cluster_is_read_again(browser: Chromium) -> None:
     snapshot = read_snapshot(CLUSTER)
     small = structs.replace(
