@@ -28,10 +28,9 @@ from mooring.client.listing import FirstList, Query
 from mooring.errors import ConfigError
 from mooring.observe.metrics import Metrics
 
-# In the order in which they are needed; each of them loads others.
+# Each of them loads others. The first one takes as long as a server needs to shake hands.
 _MODULES: Final = (
-    "mooring.preemption",
-    "mooring.observe.garbage_collection",
+    "importlib.metadata",
     "numpy",
     "mooring.cache.cache",
     "mooring.framework",
@@ -41,10 +40,6 @@ _MODULES: Final = (
     "mooring.scheduler.scheduler",
     "mooring.cli.run.process",
     "mooring.plugins.dynamicresources",
-    "mooring.plugins.volumebinding",
-    "mooring.plugins.podtopologyspread",
-    "mooring.plugins.interpodaffinity",
-    "mooring.plugins.defaultpreemption",
 )
 _IDLE: Final = 50e-6  # seconds that a step of the loop takes at most without anything to do
 
@@ -111,6 +106,7 @@ def _endpoint(config: cfg.KubeSchedulerConfiguration, options: RunOptions) -> En
 def load_modules(runner: asyncio.Runner) -> None:
     """Load what a scheduler consists of; lists under way go on."""
     loop = runner.get_loop()
+    loop.run_until_complete(_turn())
     for name in _MODULES:
         import_module(name)
         loop.run_until_complete(_turn())
