@@ -11,6 +11,17 @@ PLUGIN = """
 import sys
 
 import mooring.framework as fw
+from mooring.client.watch import Reflector
+
+begin_with = Reflector.begin_with
+
+
+def told(self, first):
+    print("begins with:", first.query.kind.KIND)
+    begin_with(self, first)
+
+
+Reflector.begin_with = told
 
 
 class Loaded(fw.PostBind):
@@ -57,6 +68,8 @@ def test_first_bind_does_not_wait_for_modules_that_it_does_not_need(tmp_path: Pa
         cluster.until("Ctrl-C ends it.")
         run = ("run", "--config", "config.yaml", "--secure-port", "0")
         with Running(*run, folder=tmp_path) as scheduler:
+            for kind in ("Node", "Pod"):  # lists that began before the plugin was loaded
+                scheduler.until(f"begins with: {kind}")
             create_pod(tmp_path)
             loaded = scheduler.until("loaded:").split()[1:]
             assert scheduler.stop() == 0
