@@ -7,6 +7,7 @@ import ssl
 import sys
 import urllib.error
 import urllib.request
+import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
@@ -94,14 +95,18 @@ class Mooring:
         if token:
             request.add_header("Authorization", f"Bearer {token}")
         context = self._tls if user is None else self._as(user)
-        try:
-            with urllib.request.urlopen(request, context=context, timeout=timeout) as answer:
-                return Answer(answer.status, answer.read().decode())
-        except urllib.error.HTTPError as error:
-            with error:
-                return Answer(error.code, error.read().decode())
-        except OSError as error:
-            return Answer(0, str(error))
+        with warnings.catch_warnings():
+            # If the process is killed between connect and handshake, Python's ssl leaves its own
+            # socket open.
+            warnings.simplefilter("ignore", ResourceWarning)
+            try:
+                with urllib.request.urlopen(request, context=context, timeout=timeout) as answer:
+                    return Answer(answer.status, answer.read().decode())
+            except urllib.error.HTTPError as error:
+                with error:
+                    return Answer(error.code, error.read().decode())
+            except OSError as error:
+                return Answer(0, str(error))
 
     @property
     def is_ready(self) -> bool:
