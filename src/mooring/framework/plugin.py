@@ -90,6 +90,11 @@ class Base(abc.ABC):
                 if isinstance(argument, type) and issubclass(argument, Args):
                     cls.args_type = argument
 
+    @classmethod
+    def __subclasshook__(cls, other: type) -> bool:
+        # There are no virtual subclasses; to find none, `abc` would look at all real ones.
+        return cls in other.__mro__
+
     def applies_to(self, pod: Pod) -> bool:
         """Whether this plugin matters for such a pod; it must depend on the pod alone.
 
