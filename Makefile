@@ -47,8 +47,8 @@ public-types: setup
 test: export GOGC ?= 400
 # A test runs mypy on code that uses all of src, which `make check` has read already.
 test: export MYPY_CACHE_DIR ?= $(MYPY_CACHE)
-test: setup ## all tests, JOBS=3 at a time: some wait for servers
-	$(BIN)/python -m pytest --numprocesses $(or $(JOBS),3) --dist worksteal
+test: setup ## all tests, JOBS=4 at a time: many wait for servers
+	$(BIN)/python -m pytest --numprocesses $(or $(JOBS),4) --dist worksteal
 
 # Up to three tests that fail while the machine does many things at once get a second try, alone; they are named.
 test-again: setup ## the tests that failed in the last run, one after the other

@@ -127,7 +127,7 @@ def _kill_when_busy(worker: subprocess.Popen[str]) -> None:
     """Kill a worker in the midst of its work: once it has used a little more CPU time."""
     before = _cpu(worker.pid)
     deadline = time.monotonic() + _PATIENCE
-    while time.monotonic() < deadline and _cpu(worker.pid) < before + 20:
+    while time.monotonic() < deadline and _cpu(worker.pid) < before + 5:
         threading.Event().wait(0.02)
     worker.kill()
 
