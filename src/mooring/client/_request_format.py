@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from mooring.client.transport import JSON, Request
+from mooring.client.transport import Request
 
 _TARGET: Final = re.compile(r"/[!-~]*")
 _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -34,7 +34,7 @@ class RequestFormat:
         self._prefix: Final = prefix
         always = [("Host", authority), ("User-Agent", user_agent)]
         self._always: Final = b" HTTP/1.1\r\n" + header_lines(always)
-        self._always_json: Final = self._always + _header_line("Accept", JSON)
+        self._accepting: Final[dict[str, bytes]] = {}  # by media types
         self._begin: Final[dict[str, bytes]] = {}  # by method
         self._content: Final[dict[str, bytes]] = {}  # by content type
 
@@ -47,7 +47,7 @@ class RequestFormat:
         parts = [
             self._begin.get(method) or self._method(method),
             path.encode("ascii"),
-            self._always_json if request.accept is JSON else self._accepting(request.accept),
+            self._accepting.get(request.accept) or self._accept(request.accept),
             credentials,
         ]
         if compressed:
@@ -61,8 +61,9 @@ class RequestFormat:
             parts.append(b"Content-Length: 0\r\n\r\n" if method in _WITH_LENGTH else b"\r\n")
         return b"".join(parts)
 
-    def _accepting(self, kind: str) -> bytes:
-        return self._always + _header_line("Accept", kind)
+    def _accept(self, kinds: str) -> bytes:
+        lines = self._accepting[kinds] = self._always + _header_line("Accept", kinds)
+        return lines
 
     def _method(self, method: str) -> bytes:
         if not _TOKEN.fullmatch(method):

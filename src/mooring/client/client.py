@@ -24,6 +24,8 @@ from mooring.client.flowcontrol import RateLimiter, RequestPriority
 from mooring.client.transport import (
     JSON,
     MERGE_PATCH,
+    METADATA,
+    STRATEGIC_MERGE_PATCH,
     Fence,
     NewFence,
     Request,
@@ -59,8 +61,14 @@ class _List(msgspec.Struct):
     items: tuple[msgspec.Raw, ...] | None = None
 
 
+class _AnyMeta(msgspec.Struct):
+    """Metadata, whatever is in it."""
+
+
 class _Outcome(msgspec.Struct):
     """A response of no further interest: any object."""
+
+    metadata: _AnyMeta = msgspec.field(default_factory=_AnyMeta)
 
 
 class ApiClient:
@@ -160,7 +168,7 @@ class ApiClient:
         self, value: Object, *, priority: RequestPriority = RequestPriority.WRITE
     ) -> None:
         """Create an object that is of no further interest, such as an Event."""
-        _read(await self._create(value, priority), _Outcome)
+        _read(await self._create(value, priority, METADATA), _Outcome)
 
     async def replace(self, value: O, *, fenced: bool = True) -> O:
         """Put an object whose struct holds all of its fields, such as a Lease."""
@@ -179,13 +187,35 @@ class ApiClient:
         *,
         content_type: str = MERGE_PATCH,
         subresource: str = "",
-        priority: RequestPriority = RequestPriority.WRITE,
-        fence: Fence | None = None,
     ) -> O:
-        """Change some fields of an object; what it is then. `fence` replaces the usual one."""
+        """Change some fields of an object; what it is then."""
         path = paths.single(kind, name, namespace, subresource)
         request = Request(method="PATCH", path=path, body=encode(change), content_type=content_type)
-        return _read(await self._send(request, priority, fence or self.new_fence()), kind)
+        return _read(await self._send(request, fence=self.new_fence()), kind)
+
+    async def patch_without_answer(
+        self,
+        kind: type[Object],
+        name: str,
+        namespace: str,
+        change: Any,
+        *,
+        subresource: str = "",
+        priority: RequestPriority = RequestPriority.WRITE,
+        fence: Fence | None = None,
+    ) -> None:
+        """Send a strategic merge patch; what the object is then is of no interest.
+
+        `fence` replaces the usual one.
+        """
+        request = Request(
+            method="PATCH",
+            path=paths.single(kind, name, namespace, subresource),
+            body=encode(change),
+            content_type=STRATEGIC_MERGE_PATCH,
+            accept=METADATA,
+        )
+        _read(await self._send(request, priority, fence or self.new_fence()), _Outcome)
 
     async def delete(
         self, kind: type[Object], name: str, namespace: str = "", *, uid: str = ""
@@ -194,7 +224,7 @@ class ApiClient:
         options = {"preconditions": {"uid": uid}} if uid else {}
         body = encode({"kind": "DeleteOptions", "apiVersion": "v1", **options})
         path = paths.single(kind, name, namespace)
-        request = Request(method="DELETE", path=path, body=body)
+        request = Request(method="DELETE", path=path, body=body, accept=METADATA)
         _read(await self._send(request, fence=self.new_fence()), _Outcome)
 
     async def bind(self, binding: Binding, fence: Fence | None = None) -> None:
@@ -212,9 +242,9 @@ class ApiClient:
         request = Request(method="POST", path=path, body=encode(question))
         return _read(await self._send(request), answer)
 
-    async def _create(self, value: Object, priority: RequestPriority) -> bytes:
+    async def _create(self, value: Object, priority: RequestPriority, accept: str = JSON) -> bytes:
         path = paths.collection(type(value), value.metadata.namespace)
-        request = Request(method="POST", path=path, body=encode(value))
+        request = Request(method="POST", path=path, body=encode(value), accept=accept)
         return await self._send(request, priority, self.new_fence())
 
     async def _send(

@@ -26,7 +26,6 @@ from mooring.client import errors
 from mooring.client.client import ApiClient
 from mooring.client.event_series import Series, word
 from mooring.client.flowcontrol import RequestPriority, WritesInProgress
-from mooring.client.transport import STRATEGIC_MERGE_PATCH
 from mooring.errors import ApiError
 
 log = logging.getLogger(__name__)
@@ -309,12 +308,11 @@ class EventSink:
         if not series.told:
             await self._client.tell(series.to_event(self._host), priority=RequestPriority.EVENT)
             return
-        await self._client.patch(
+        await self._client.patch_without_answer(
             Event,
             series.name,
             series.namespace,
             {"series": series.to_series()},
-            content_type=STRATEGIC_MERGE_PATCH,
             priority=RequestPriority.EVENT,
         )
 

@@ -16,6 +16,8 @@ JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
+METADATA = f"{JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1,{JSON}"
+"""For an answer that is not read: a tenth less of the API server's CPU than the whole object."""
 
 MAX_ANSWER = 16 * 1024 * 1024
 """Bytes of an answer, also unpacked, and of an event of a watch: ten times an object's limit."""

@@ -69,14 +69,8 @@ class Writer:
         change = {"metadata": {"uid": pod.uid}, "status": status}
         try:
             await self._insist(
-                lambda: self._client.patch(
-                    core.Pod,
-                    pod.name,
-                    pod.namespace,
-                    change,
-                    content_type=STRATEGIC_MERGE_PATCH,
-                    subresource="status",
-                    fence=fence,
+                lambda: self._client.patch_without_answer(
+                    core.Pod, pod.name, pod.namespace, change, subresource="status", fence=fence
                 )
             )
         except StatusError as error:
