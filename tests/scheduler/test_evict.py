@@ -12,6 +12,7 @@ import mooring.framework as fw
 from mooring.api.meta import Condition
 from mooring.errors import ApiError
 from mooring.framework import Nominate
+from mooring.scheduler import evict
 from mooring.scheduler.evict import WAITING
 from mooring.simulator import Simulation
 from mooring.testing.builders import pod
@@ -184,6 +185,43 @@ def test_a_preemptor_is_gated_without_an_event(monkeypatch: pytest.MonkeyPatch) 
         assert [note.partition(":")[0] for note in notes(sim, "vip")] == ["FailedScheduling"]
         server.let_go("v4")
         assert sim.node_of("vip") == "a"
+
+
+@pytest.fixture
+def two_full_nodes(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """One eviction at a time, for "first" and "second", which each need the room of one of two."""
+    monkeypatch.setattr(evict, "AT_A_TIME", 1)
+    with world(nodes=["a", "b"], with_plugins=(*FIT, "DefaultPreemption")) as sim:
+        sim.apply(pod("v1", on="a", cpu=4), pod("v2", on="b", cpu=4, priority=1))
+        server = Server(sim, monkeypatch)
+        server.hold("v1", "v2")
+        sim.apply(pod("first", cpu=4, priority=6), pod("second", cpu=4, priority=5))
+        sim.settle()
+        yield sim, server
+
+
+def test_preemptors_have_their_room_in_the_order_of_their_attempts(
+    two_full_nodes: tuple[Simulation, Server],
+) -> None:
+    sim, server = two_full_nodes
+    assert [pod for pod in server.asked if pod.startswith("delete")] == ["delete v1"]
+    server.let_go("v1")
+    assert sim.node_of("first") == "a"
+    assert server.asked[-1] == "delete v2"
+    server.let_go("v2")
+    assert sim.node_of("second") == "b"
+
+
+def test_evicts_nothing_for_a_preemptor_that_is_deleted_before_its_turn(
+    two_full_nodes: tuple[Simulation, Server],
+) -> None:
+    sim, server = two_full_nodes
+    sim.delete(pod("second"))
+    server.let_go("v1")
+    assert sim.node_of("first") == "a"
+    assert sim.node_of("v2") == "b"
+    assert not sim.scheduler._evictor.shut()
+    assert sim.scheduler.metrics.preemption_tasks.labels("error").value == 0
 
 
 def test_a_pod_is_not_forgotten_at_the_gate(full_node: FullNode) -> None:

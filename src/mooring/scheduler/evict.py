@@ -10,6 +10,9 @@
 The preemptor is gated until the watch shows that its last victim is gone or has a grace period to
 terminate: otherwise each victim that goes would wake it, and it would find no room and choose
 further victims. In the end the event of a victim wakes it.
+
+Some evictions are under way at a time, and the others wait in the order of their preemptors. If all
+of them went on together, the first preemptor would wait for the victims of the last.
 """
 
 from __future__ import annotations
@@ -35,6 +38,8 @@ from mooring.scheduler.failure import Spawn
 from mooring.scheduler.preemption_backoff import PreemptionBackoff
 
 log = logging.getLogger(__name__)
+
+AT_A_TIME: Final = 32  # evictions; as many requests are under way at most
 
 WAITING: Final = Status.unresolvable("waiting for the preemption for this pod to be finished")
 
@@ -89,6 +94,7 @@ class Evictor:
         self._under_way: dict[str, _Eviction] = {}  # by the preemptor's uid, until they are over
         self._at_the_last: dict[str, _Eviction] = {}  # those of them that may be over already
         self._backoff = PreemptionBackoff(clock.now)
+        self._turns = asyncio.Semaphore(AT_A_TIME)
 
     def pause(self, pod: Pod) -> float:
         """Seconds until this pod may preempt again, after evictions that did not help."""
@@ -142,8 +148,13 @@ class Evictor:
         self._metrics.goroutines.labels(eviction.plugin).add(+1)
         is_cleared = is_done = False
         try:
-            is_cleared = await self._clear_claims(eviction)
-            is_done = await self._evict_all(eviction)
+            async with self._turns:
+                if self._queue.holds(pod):
+                    is_cleared = await self._clear_claims(eviction)
+                    is_done = await self._evict_all(eviction)
+                else:  # deleted before its turn
+                    self._forget(eviction)
+                    is_cleared = is_done = True
         except asyncio.CancelledError:
             self._end(eviction, started, is_cleared=False, is_done=False)
             raise
