@@ -12,6 +12,7 @@ from tests.faulty_transport import Vanish
 
 from mooring.api.meta import ObjectReference
 from mooring.client.events import FINISH_AFTER, REFRESH_EVERY
+from mooring.client.transport import METADATA
 
 LOST = Vanish("connection reset", done=True)  # the server has carried it out
 
@@ -57,6 +58,13 @@ def test_the_first_repeat_makes_it_a_series(rig: EventSinkRig) -> None:
     assert patch.request.content_type == "application/strategic-merge-patch+json"
     assert patch.body == {"series": {"count": 2, "lastObservedTime": "2023-11-14T22:13:21.000000Z"}}
     assert rig.only()["note"] == "no room"
+
+
+def test_what_the_server_made_of_an_event_is_not_asked_for(rig: EventSinkRig) -> None:
+    rig.emit()
+    rig.emit()
+    assert rig.server.methods == "POST PATCH"
+    assert {asked.request.accept for asked in rig.server.asked} == {METADATA}
 
 
 def test_further_repeats_are_told_when_it_has_been_quiet(rig: EventSinkRig) -> None:
