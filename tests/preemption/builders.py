@@ -9,12 +9,13 @@ import mooring.framework as fw
 from mooring.api import codec
 from mooring.api.policy import PodDisruptionBudget
 from mooring.cache.pods import Pod
-from mooring.framework._internal import InternalWhatIf, depends_on_of
+from mooring.framework._internal import InternalNominator, InternalWhatIf, depends_on_of
 from mooring.plugins.noderesources.fit import NodeResourcesFit
 from mooring.preemption.budgets import DisruptionBudgets
 from mooring.preemption.candidates import PreemptionReport, search, worth_trying
 from mooring.preemption.ranks import Ranks
 from mooring.preemption.victims import PreemptionRequest
+from mooring.queue.nominator import NominatedPods
 from mooring.testing.build import StubWhatIf, build, prepare
 from mooring.testing.builders import pod
 
@@ -49,6 +50,8 @@ def budget(
 
 class OneByOne(StubWhatIf):
     """Nodes are asked about one by one: many at once is a matter of `decision.whatif`."""
+
+    nominator: InternalNominator = NominatedPods()
 
     def without_pods(self, *_: object) -> None:
         return None

@@ -17,6 +17,7 @@ class OneByOne:
         self.fixed = asked.fixed
         self.is_ours = asked.is_ours
         self.nominated_on = asked.nominated_on
+        self.nominator = asked.nominator
 
     def basis(self, *_: Any) -> None:
         return None

@@ -7,8 +7,10 @@ from tests.preemption.builders import budget, request_for, runs, search_refused
 
 import mooring.framework as fw
 from mooring.cache.pods import Pod
+from mooring.framework._internal import InternalNominator
 from mooring.preemption.candidates import NOT_HELPFUL, PreemptionReport, search, worth_trying
 from mooring.preemption.victims import NO_VICTIMS
+from mooring.queue.nominator import NominatedPods
 from mooring.testing.builders import node, nodes, pod
 
 WEB = {"app": "web"}
@@ -143,6 +145,7 @@ def test_does_not_ask_the_filters_about_nodes_with_nobody_to_evict() -> None:
             return None
 
         fits_all = basis = without_pods
+        nominator: InternalNominator = NominatedPods()
 
         def nominated_on(self, *_: Any) -> tuple[Pod, ...]:
             return ()
@@ -160,7 +163,7 @@ def test_does_not_ask_the_filters_about_nodes_with_nobody_to_evict() -> None:
 def test_counts_reasons_and_the_nodes_not_worth_trying() -> None:
     report = PreemptionReport(
         nodes=13,
-        failures={
+        tried={
             "a": NO_VICTIMS,
             "b": fw.Status.unschedulable("Too many pods", "Insufficient cpu"),
             "c": fw.Status.unschedulable("Insufficient cpu"),
@@ -176,8 +179,8 @@ def test_counts_reasons_and_the_nodes_not_worth_trying() -> None:
 
 def test_says_what_broke_once() -> None:
     broke, other = fw.Status.error("broke"), fw.Status.error("other")
-    assert PreemptionReport(nodes=2, failures={"a": broke, "b": broke}).error == "broke"
-    assert PreemptionReport(nodes=2, failures={"a": broke, "b": other}).error == "[broke, other]"
+    assert PreemptionReport(nodes=2, tried={"a": broke, "b": broke}).error == "broke"
+    assert PreemptionReport(nodes=2, tried={"a": broke, "b": other}).error == "[broke, other]"
 
 
 def test_finds_nothing_where_nothing_is_worth_trying() -> None:

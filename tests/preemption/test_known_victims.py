@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -35,10 +36,19 @@ class Searches:
             "budgets": DisruptionBudgets(),
         }
 
-    def victims(self, now: float = NOW) -> dict[str, str]:
+    def victims(
+        self,
+        now: float = NOW,
+        *,
+        name: str = "new",
+        among: Sequence[int] | None = None,
+        wanted: int | None = None,
+    ) -> dict[str, str]:
         """By node, where there is a candidate."""
         runtime = self._sim.scheduler.runtimes["default-scheduler"]
-        nodes, new = self._sim.scheduler.cache.nodes, pod("new", **self._kind)
+        nodes, new = self._sim.scheduler.cache.nodes, pod(name, uid=name, **self._kind)
+        if among is not None:
+            nodes = nodes.take(np.array(among))
         evaluation = runtime.evaluator.begin(fw.CycleState(), new, nodes, use_memory=False)
         request = PreemptionRequest(
             state=evaluation.state,
@@ -48,7 +58,7 @@ class Searches:
             now=now,
             **self._kept,
         )
-        found = search(request, nodes, np.arange(len(nodes))).candidates
+        found = search(request, nodes, np.arange(len(nodes)), wanted=wanted).candidates
         return {name: " ".join(it.name for it in one.victims) for name, one in found.items()}
 
 
@@ -96,6 +106,50 @@ def test_notices_that_time_passes_where_only_some_pods_have_started() -> None:
         searches = Searches(sim)
         assert searches.victims(now=NOW) == {"a": "unknown"}  # the later one goes
         assert searches.victims(now=NOW - 3600) == {"a": "known"}
+
+
+def test_a_preemptor_does_not_wait_for_its_own_nomination() -> None:
+    with Simulation() as sim:
+        sim.apply(node("a", cpu=1), runs("on-a", on="a"))
+        searches = Searches(sim)
+        sim.scheduler.queue.nominator.nominate(pod("new", uid="new", cpu=1, priority=1), "a")
+        for _ in range(2):
+            assert searches.victims(name="new") == {"a": "on-a"}
+            assert searches.victims(name="other") == {}
+
+
+def test_notices_nodes_that_come_and_go() -> None:
+    with Simulation() as sim:
+        sim.apply(*(node(name, cpu=1) for name in "ac"), *(runs(f"on-{it}", on=it) for it in "ac"))
+        searches = Searches(sim)
+        assert searches.victims() == {"a": "on-a", "c": "on-c"}
+        sim.apply(node("b", cpu=1), runs("on-b", on="b"))
+        assert searches.victims() == {"a": "on-a", "b": "on-b", "c": "on-c"}
+        sim.delete(runs("on-a", on="a"), node("a", cpu=1))
+        assert searches.victims() == {"b": "on-b", "c": "on-c"}
+
+
+def test_keeps_nothing_for_some_of_the_nodes() -> None:
+    with Simulation() as sim:
+        sim.apply(*(node(name, cpu=1) for name in "ab"), *(runs(f"on-{it}", on=it) for it in "ab"))
+        searches = Searches(sim)
+        for _ in range(2):
+            assert searches.victims(among=[1]) == {"b": "on-b"}
+            assert searches.victims() == {"a": "on-a", "b": "on-b"}
+
+
+def test_searches_no_more_nodes_than_it_needs(searched: list[int]) -> None:
+    with Simulation() as sim:
+        sim.apply(*(node(f"n{i:03}", cpu=1) for i in range(300)))
+        sim.apply(*(runs(f"r{i}", on=f"n{i:03}", priority=i % 2) for i in range(300)))
+        searches = Searches(sim)
+        assert len(searches.victims(wanted=5)) == 5
+        assert searched == list(range(0, 64, 2))  # the pods of the others are as important
+        assert len(searches.victims(wanted=100)) == 100
+        assert searched == list(range(0, 200, 2))
+        sim.apply(runs("later", cpu="0", on="n002"))
+        assert len(searches.victims(wanted=100)) == 100
+        assert searched == [*range(0, 200, 2), 2]
 
 
 def test_remembers_only_a_few_kinds_of_preemptors(searched: list[int]) -> None:

@@ -62,7 +62,7 @@ class WhatIfs:
     ) -> None:
         self.is_ours: Callable[[Pod], bool] = is_ours
         self._caller = plugins.caller
-        self._nominator = nominator
+        self.nominator: InternalNominator = nominator
         self._filters = plugins.filters
         self._following = tuple(plugin for plugin in plugins.pre_filters if follows_pods(plugin))
         self._following_names = frozenset(plugin.name for plugin in self._following)
@@ -199,7 +199,7 @@ class WhatIfs:
     @property
     def has_nominated(self) -> bool:
         """Whether any pod is nominated for a node."""
-        return len(self._nominator) > 0
+        return len(self.nominator) > 0
 
     def refused_for_nominated(
         self, state: CycleState, pod: Pod, nodes: Nodes, kept: Kept = NOTHING_KEPT
@@ -225,14 +225,14 @@ class WhatIfs:
         """Ask about all nodes with nominated pods; which of them are to be asked about alone."""
         with_nominated = self._nominations.nodes(nodes, pod)
         if with_nominated is None or with_nominated.overlaps:
-            return self._nominator.nominated_nodes()
+            return self.nominator.nominated_nodes()
         filters = self._leading_filters(state, pod)
         asked = [it for it in filters if not (it.name in kept and kept[it.name].passes_all_nodes)]
         verdicts = self._filter_hypothetical(asked, state, pod, with_nominated)
         if verdicts is None:
-            return self._nominator.nominated_nodes()
+            return self.nominator.nominated_nodes()
         found.replace(with_nominated.rows, verdicts)
-        own = self._nominator.node_of(pod.uid)
+        own = self.nominator.node_of(pod.uid)
         left = [] if own is None else [own]  # other pods may be nominated for it, too
         if not self._are_all(filters, state):
             left += compress(with_nominated.names, verdicts.passed.tolist())
@@ -317,7 +317,7 @@ class WhatIfs:
 
     def nominated_on(self, node_name: str, pod: Pod) -> Sequence[Pod]:
         """The other pods that are nominated for a node, of at least this priority."""
-        nominated = self._nominator.nominated_on(node_name)
+        nominated = self.nominator.nominated_on(node_name)
         if not nominated:
             return ()  # as for nearly every node
         priority, uid = pod.priority, pod.uid

@@ -382,6 +382,8 @@ class InternalNominator(Nominator, Protocol):
 class InternalWhatIf(WhatIf, Protocol):
     """The profile's filters on many hypothetical nodes."""
 
+    nominator: InternalNominator
+
     def without_pods(
         self, state: CycleState, pod: Pod, nodes: Nodes, rows: Sequence[int], without: PodLists
     ) -> NodesWithoutPods | None:

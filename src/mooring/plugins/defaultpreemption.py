@@ -163,7 +163,7 @@ def _choose(
     if isinstance(agreed, fw.Status):
         text = f"preemption: {agreed.message}"
         return fw.Nominate("", fw.Status.error(text, cause=agreed.cause), report=report)
-    best = pick(request.started, agreed)
+    best = pick(agreed, request.now)
     if not best:
         status = fw.Status.unschedulable("preemption: no candidate node for preemption")
         return fw.Nominate("", status, report=report)

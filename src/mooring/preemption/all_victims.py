@@ -16,7 +16,6 @@ from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Nodes
 from mooring.framework.results import Candidate
 from mooring.framework.status import Status
-from mooring.preemption.known_victims import ResultsByRow
 from mooring.preemption.ranks import RankedPods
 from mooring.preemption.victims import NO_VICTIMS, PreemptionRequest, find_victims
 
@@ -27,33 +26,9 @@ FEW_NODES: Final = 4
 
 
 def find_all_victims(
-    request: PreemptionRequest, nodes: Nodes, rows: Sequence[int], known: ResultsByRow | None
-) -> Found:
-    """The result of each of these rows, in order; what is known already is not searched again."""
-    if known is None:
-        return _found(request, nodes, rows, _ranked(request, nodes, rows))
-    names, budgets, pod = nodes.names, request.budgets, request.pod
-    nominated = [request.what_if.nominated_on(names[row], pod) for row in rows]
-    pairs = zip(rows, nominated, strict=True)
-    results = [known.get(row, pods, budgets) for row, pods in pairs]
-    unknown = [place for place, result in enumerate(results) if result is None]
-    searched = [rows[place] for place in unknown]
-    ranked = _ranked(request, nodes, searched)
-    found = _found(request, nodes, searched, ranked)
-    for place, pods, result in zip(unknown, ranked, found, strict=True):
-        known.put(rows[place], nominated[place], pods, budgets, result)
-        results[place] = result
-    return [result for result in results if result is not None]
-
-
-def _ranked(request: PreemptionRequest, nodes: Nodes, rows: Sequence[int]) -> list[RankedPods]:
-    request.ranks.keep(len(nodes))
-    return [request.ranked(nodes, row) for row in rows]
-
-
-def _found(
     request: PreemptionRequest, nodes: Nodes, rows: Sequence[int], ranked: Sequence[RankedPods]
 ) -> Found:
+    """The result of each of these rows, in order; `ranked` are the pods of each."""
     found = None if len(rows) <= FEW_NODES else _find(request, nodes, rows, ranked)
     return [find_victims(request, nodes[row]) for row in rows] if found is None else found
 

@@ -6,53 +6,58 @@ Called by DefaultPreemption: `worth_trying` selects the nodes, `search` tries th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
 import numpy as np
 
 from mooring.cache.arrays import BoolArray, IntArray
-from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Nodes
 from mooring.framework.results import Candidate
 from mooring.framework.status import Code, Status
 from mooring.framework.verdicts import Verdicts
 from mooring.preemption.all_victims import find_all_victims
-from mooring.preemption.victims import NO_VICTIMS, PreemptionRequest, started_at
+from mooring.preemption.harm import Criterion, decisive, harm_of_all, least_harmful
+from mooring.preemption.known_victims import Result, Results
+from mooring.preemption.victims import NO_VICTIMS, PreemptionRequest
 
 NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
-_LOWEST_PRIORITY: Final = -(2**31)
 _LEAST_PORTION: Final = 64  # nodes that are tried at once; fewer are hardly faster
-
-Started = Callable[[Pod], float]
-"""When a pod started, in seconds."""
-
-
-class Criterion(msgspec.Struct, frozen=True):
-    """What speaks for the best candidate: less of this than the next best has."""
-
-    name: str
-    best: float
-    next: float
 
 
 class PreemptionReport(msgspec.Struct, frozen=True):
     """The result of a search, by node."""
 
     nodes: int  # of the cluster, also those that were not tried
-    candidates: dict[str, Candidate] = {}  # by node name
-    failures: dict[str, Status] = {}  # by node name: why evictions would not help there
-    best: tuple[str, ...] = ()  # equally good candidates, sorted
-    chosen: Candidate | None = None
+    tried: dict[str, Result] = {}  # by node name, in the order in which they were tried
+    least_harmful: tuple[Candidate, ...] = ()  # several if they are equal
     decided_by: Criterion | None = None  # only if every node was tried
+
+    @property
+    def candidates(self) -> dict[str, Candidate]:
+        """By node name."""
+        return {name: it for name, it in self.tried.items() if isinstance(it, Candidate)}
+
+    @property
+    def failures(self) -> dict[str, Status]:
+        """Why evictions would not help, by node name."""
+        return {name: it for name, it in self.tried.items() if isinstance(it, Status)}
+
+    @property
+    def chosen(self) -> Candidate | None:
+        return self.least_harmful[0] if self.least_harmful else None
+
+    @property
+    def best(self) -> tuple[str, ...]:
+        """The nodes of equally good candidates, sorted."""
+        return tuple(sorted(candidate.node_name for candidate in self.least_harmful))
 
     @property
     def reasons(self) -> dict[str, int]:
         """Reason -> number of nodes; for a search without candidates."""
         counted = Counter(reason for status in self.failures.values() for reason in status.reasons)
-        untried = self.nodes - len(self.failures) - len(self.candidates)
+        untried = self.nodes - len(self.tried)
         if untried:
             counted[NOT_HELPFUL] += untried
         return dict(counted)
@@ -100,115 +105,72 @@ def search(
     With `wanted`, the search ends once that many candidates are known and one of them breaks no
     disruption budget; without, every node is tried.
     """
-    names = nodes.names
-    candidates: dict[str, Candidate] = {}
-    failures: dict[str, Status] = {}
-    has_harmless = False
-    for row, found in _tried(request, nodes, np.roll(rows, -start), wanted):
-        if isinstance(found, Status):
-            failures[names[row]] = found
-            continue
-        candidates[names[row]] = found
-        has_harmless |= found.pdb_violations == 0
-        if wanted is not None and has_harmless and len(candidates) >= wanted:
-            break
-    return _report(request.started, len(nodes), candidates, failures, is_complete=wanted is None)
+    results = request.results(nodes)
+    tried = _try(request, nodes, np.roll(rows, -start), wanted, results)
+    names, found = nodes.names, results.of(tried)
+    candidates = [result for result in found if isinstance(result, Candidate)]
+    harm = results.harm[tried[results.is_candidate[tried]]]
+    best = least_harmful(harm, request.now).tolist()
+    return PreemptionReport(
+        nodes=len(nodes),
+        tried=dict(zip([names[row] for row in tried.tolist()], found, strict=True)),
+        least_harmful=tuple([candidates[place] for place in best]),
+        decided_by=decisive(harm, request.now) if wanted is None else None,
+    )
 
 
 def merged(reports: Sequence[PreemptionReport], now: float) -> PreemptionReport:
     """Searches of different nodes for one pod as one; `now` is the start of pods without one."""
-    candidates: dict[str, Candidate] = {}
-    failures: dict[str, Status] = {}
+    tried: dict[str, Result] = {}
     for report in reports:
-        candidates |= report.candidates
-        failures |= report.failures
-    count = reports[-1].nodes
-    return _report(partial(started_at, now=now), count, candidates, failures, is_complete=True)
-
-
-def _report(
-    started: Started,
-    count: int,
-    candidates: dict[str, Candidate],
-    failures: dict[str, Status],
-    *,
-    is_complete: bool,
-) -> PreemptionReport:
-    best = pick(started, candidates.values())
+        tried |= report.tried
+    candidates = [found for found in tried.values() if isinstance(found, Candidate)]
     return PreemptionReport(
-        nodes=count,
-        candidates=candidates,
-        failures=failures,
-        best=tuple(sorted(candidate.node_name for candidate in best)),
-        chosen=best[0] if best else None,
-        decided_by=decisive(started, candidates.values()) if is_complete else None,
+        nodes=reports[-1].nodes,
+        tried=tried,
+        least_harmful=tuple(pick(candidates, now)),
+        decided_by=decisive(harm_of_all(candidates), now),
     )
 
 
-def _tried(
-    request: PreemptionRequest, nodes: Nodes, rows: IntArray, wanted: int | None
-) -> Iterator[tuple[int, Candidate | Status]]:
-    """The result of each row, in order; tried in batches that hardly exceed `wanted`."""
-    has_victims = _with_less_important_pods(request, nodes)[rows]
-    known = request.results(nodes) if has_victims.any() else None
-    ends = 1 + np.flatnonzero(has_victims)  # after each row with victims
-    begin = tried = candidates = 0
-    while begin < len(rows):
-        portion = len(rows) if wanted is None else max(wanted - candidates, _LEAST_PORTION)
-        tried += portion
-        end = int(ends[tried - 1]) if tried <= len(ends) else len(rows)
-        with_victims = rows[begin:end][has_victims[begin:end]].tolist()
-        results = find_all_victims(request, nodes, with_victims, known)
-        candidates += sum(isinstance(result, Candidate) for result in results)
-        found = dict(zip(with_victims, results, strict=True))
-        for row in rows[begin:end].tolist():
-            yield row, found.get(row, NO_VICTIMS)
-        begin = end
-
-
-def pick(started: Started, candidates: Iterable[Candidate]) -> list[Candidate]:
+def pick(candidates: Sequence[Candidate], now: float) -> list[Candidate]:
     """The candidates that do least harm, in the order given; several if they are equal."""
-    best = list(candidates)
-    for harms_of in _HARMS.values():
-        if len(best) < 2:
-            break
-        harms = harms_of(started, best)
-        least = min(harms)
-        best = [candidate for candidate, harm in zip(best, harms, strict=True) if harm == least]
-    return best
+    return [candidates[place] for place in least_harmful(harm_of_all(candidates), now).tolist()]
 
 
-def decisive(started: Started, candidates: Iterable[Candidate]) -> Criterion | None:
-    """The criterion that left no more than the best; None if there never was a choice."""
-    left, found = list(candidates), None
-    for name, harms_of in _HARMS.items():
-        harms = sorted(set(harms_of(started, left))) if len(left) > 1 else []
-        if len(harms) > 1:
-            found = Criterion(name, harms[0], harms[1])
-            left = [one for one in left if harms_of(started, [one])[0] == harms[0]]
-    return found
+def _try(
+    request: PreemptionRequest,
+    nodes: Nodes,
+    rows: IntArray,
+    wanted: int | None,
+    results: Results,
+) -> IntArray:
+    """Search rows whose result is not known, until enough are; the rows up to there, in order."""
+    without_victims = rows[~_with_less_important_pods(request, nodes)[rows]]
+    results.put(without_victims, NO_VICTIMS)
+    while True:
+        unknown = ~results.is_known[rows]
+        end = _end(unknown, rows, wanted, results)
+        places = np.flatnonzero(unknown[:end])
+        if not len(places):
+            return rows[:end]
+        end = max(end, int(places[0]) + _LEAST_PORTION)
+        to_search = rows[:end][unknown[:end]].tolist()
+        request.ranks.keep(len(nodes))
+        ranked = [request.ranked(nodes, row) for row in to_search]
+        found = find_all_victims(request, nodes, to_search, ranked)
+        for row, pods, result in zip(to_search, ranked, found, strict=True):
+            results.put_searched(row, pods, request.budgets, result)
 
 
-def _priorities(started: Started, candidates: list[Candidate]) -> list[float]:
-    # From zero up, so that more victims are never better, even of negative priority.
-    return [sum([v.priority - _LOWEST_PRIORITY for v in c.victims]) for c in candidates]
-
-
-_HARMS: Final[dict[str, Callable[[Started, list[Candidate]], list[float]]]] = {
-    "violations of disruption budgets": lambda started, candidates: [
-        c.pdb_violations for c in candidates
-    ],
-    "highest priority of a victim": lambda started, candidates: [
-        c.victims[0].priority for c in candidates
-    ],
-    "sum of the priorities of the victims": _priorities,
-    "number of victims": lambda started, candidates: [len(c.victims) for c in candidates],
-    # The first victim is the one of highest priority that started first: a late start is better.
-    "age of the most important victim": lambda started, candidates: [
-        -started(c.victims[0]) for c in candidates
-    ],
-}
-"""The criteria for the best candidate, most important first; lower is better."""
+def _end(unknown: BoolArray, rows: IntArray, wanted: int | None, results: Results) -> int:
+    """How many rows have to be tried, if all that are not known were the best of candidates."""
+    if wanted is None:
+        return len(rows)
+    candidates = unknown | results.is_candidate[rows]
+    is_harmless = unknown | (candidates & (results.harm[rows, 0] == 0))
+    is_enough = (np.cumsum(candidates) >= wanted) & np.logical_or.accumulate(is_harmless)
+    return int(is_enough.argmax()) + 1 if is_enough.any() else len(rows)
 
 
 def _with_less_important_pods(request: PreemptionRequest, nodes: Nodes) -> BoolArray:

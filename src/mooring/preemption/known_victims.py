@@ -1,4 +1,4 @@
-"""What earlier searches found on a node, for preemptors that the filters can't tell apart.
+"""What searches found on each node, for preemptors that the filters can't tell apart.
 
 Of the nodes that a hundred replicas try one after the other, hardly any changes between two of
 them. A result is used again as long as everything is the same that it was found by: the node, its
@@ -8,128 +8,146 @@ pods, the pods nominated for it, and the disruption budgets of the pods.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from mooring.cache.arrays import BoolArray, IntArray
+from mooring.api.policy import PodDisruptionBudgetStatus
+from mooring.cache.arrays import BoolArray, FloatArray, IntArray
 from mooring.cache.internals import AnyMark, any_mark_of, is_whole, touched_since
 from mooring.cache.pods import Pod
 from mooring.cache.snapshot import Nodes
-from mooring.framework._internal import WhatIfBasis
+from mooring.framework._internal import InternalNominator, WhatIfBasis
 from mooring.framework.results import Candidate
 from mooring.framework.status import Status
 from mooring.preemption.budgets import DisruptionBudgets
+from mooring.preemption.harm import CRITERIA, harm_of
 from mooring.preemption.ranks import RankedPods
 
 MOST_KINDS: Final = 4
 """Kinds of preemptors that are remembered."""
 
+Result = Candidate | Status
 
-class _Known:
-    """A result, and what it was found by."""
 
-    __slots__ = ("nominated", "result", "statuses", "updates")
+class Results:
+    """What was found for one kind of preemptor, in columns with a number for each node."""
 
-    def __init__(
-        self,
-        result: Candidate | Status,
-        nominated: Sequence[Pod],
-        ranked: RankedPods,
-        budgets: DisruptionBudgets,
+    def __init__(self, count: int) -> None:
+        self.is_known: BoolArray = np.zeros(count, dtype=np.bool_)
+        self.is_candidate: BoolArray = np.zeros(count, dtype=np.bool_)
+        self.harm: FloatArray = np.zeros((count, len(CRITERIA)))  # of candidates
+        self._found: NDArray[Any] = np.empty(count, dtype=object)
+        self._for_once: list[int] = []  # known for one search only
+        self._columns: IntArray | None = None  # what else the results of a row depend on
+        self._rows_of: dict[int, set[int]] = {}  # by the number of a budget that they depend on
+        self._statuses: dict[int, PodDisruptionBudgetStatus] = {}  # of those budgets
+
+    def of(self, rows: IntArray) -> list[Result]:
+        """What was found, in the order of the rows."""
+        found: list[Result] = self._found[rows].tolist()
+        return found
+
+    def put(self, rows: IntArray, found: Status) -> None:
+        """The same for all of these rows, whatever happens on other nodes."""
+        self._found[rows] = found
+        self.is_known[rows] = True
+
+    def put_searched(
+        self, row: int, ranked: RankedPods, budgets: DisruptionBudgets, found: Result
     ) -> None:
-        self.result = result
-        self.nominated = nominated
-        numbers = {number for some in ranked.matched(budgets) for number in some}
-        self.statuses = {number: budgets.status(number) for number in numbers}
-        self.updates = budgets.updates
+        """What was found by the pods of a node and their budgets."""
+        self._found[row] = found
+        self.is_known[row] = True
+        if isinstance(found, Candidate):
+            self.is_candidate[row] = True
+            self.harm[row] = harm_of(found)
+        if ranked.depends_on_time:
+            self._for_once.append(row)
+        for number in {number for some in ranked.matched(budgets) for number in some}:
+            self._rows_of.setdefault(number, set()).add(row)
+            self._statuses[number] = budgets.status(number)
 
-    def holds(self, nominated: Sequence[Pod], budgets: DisruptionBudgets) -> bool:
-        if self.nominated != nominated:
-            return False
-        if self.updates != budgets.updates:
-            for number, status in self.statuses.items():
-                if budgets.status(number) is not status:
-                    return False
-            self.updates = budgets.updates
-        return True
+    def forget(self, rows: Iterable[int]) -> None:
+        gone = list(rows)
+        self.is_known[gone] = False
+        self.is_candidate[gone] = False
 
+    def begin(
+        self, own: int | None, columns: Sequence[IntArray | BoolArray], budgets: DisruptionBudgets
+    ) -> None:
+        """Forget what is not true for the next search.
 
-class _Kind:
-    """Preemptors that the filters can't tell apart."""
+        `own` is the row that the preemptor itself is nominated for: for others of its kind it is
+        nominated there as well, and for itself it is not.
+        """
+        self.forget(self._for_once)
+        self._for_once.clear()
+        if own is not None:
+            self.forget([own])
+            self._for_once.append(own)
+        self._follow_columns(columns)
+        self._follow_budgets(budgets)
 
-    def __init__(self) -> None:
-        self.known: dict[int, _Known] = {}  # by row
-        self.columns: IntArray | None = None  # what else the results of a row depend on
-
-    def follow(self, columns: Sequence[IntArray | BoolArray]) -> None:
+    def _follow_columns(self, columns: Sequence[IntArray | BoolArray]) -> None:
         """Forget rows for which a filter that looks further than the node sees another number."""
         if not columns:
             return
         now = np.array(columns, dtype=np.int64)
-        before, self.columns = self.columns, now
+        before, self._columns = self._columns, now
         if before is not None and before.shape == now.shape:
             self.forget(np.flatnonzero((before != now).any(axis=0)).tolist())
         else:
-            self.known.clear()
+            self.forget(range(len(self.is_known)))
 
-    def forget(self, rows: Iterable[int]) -> None:
-        for row in rows:
-            self.known.pop(row, None)
+    def _follow_budgets(self, budgets: DisruptionBudgets) -> None:
+        for number, status in list(self._statuses.items()):
+            if budgets.status(number) is not status:
+                del self._statuses[number]
+                self.forget(self._rows_of.pop(number))
 
 
 class KnownVictims:
-    """Results by kind of preemptor and row."""
+    """Results by kind of preemptor."""
 
     def __init__(self) -> None:
-        self._kinds: dict[Hashable, _Kind] = {}
+        self._kinds: dict[Hashable, Results] = {}
         self._mark: AnyMark | None = None
+        self._nominations = 0  # the position up to which they are known
 
-    def of(self, basis: WhatIfBasis | None, generation: int, nodes: Nodes) -> ResultsByRow | None:
-        """The results for such preemptors and budgets; None if nothing is kept for them."""
+    def of(
+        self,
+        basis: WhatIfBasis | None,
+        pod: Pod,
+        nodes: Nodes,
+        budgets: DisruptionBudgets,
+        nominator: InternalNominator,
+    ) -> Results:
+        """What is known for preemptors like this pod; empty if nothing is kept for them."""
         if basis is None or not is_whole(nodes):
-            return None
-        touched = None if self._mark is None else touched_since(nodes, self._mark)
-        self._mark = any_mark_of(nodes)
-        if touched is None:
-            self._kinds.clear()
-        else:
-            rows = set(touched)
-            for other in self._kinds.values():
-                other.forget(rows)
-        key = (basis.key, generation)
+            return Results(len(nodes))
+        self._follow(nodes, nominator)
+        key = (basis.key, budgets.generation)
         kind = self._kinds.pop(key, None)
         if kind is None:
-            kind = _Kind()
+            kind = Results(len(nodes))
             if len(self._kinds) >= MOST_KINDS:
                 del self._kinds[next(iter(self._kinds))]  # that was used least recently
         self._kinds[key] = kind
-        kind.follow(basis.columns)
-        return ResultsByRow(kind.known)
+        own = nominator.node_of(pod.uid)
+        kind.begin(None if own is None else nodes.index_of(own), basis.columns, budgets)
+        return kind
 
-
-class ResultsByRow:
-    """The results for one kind of preemptor."""
-
-    def __init__(self, known: dict[int, _Known]) -> None:
-        self._known = known
-
-    def get(
-        self, row: int, nominated: Sequence[Pod], budgets: DisruptionBudgets
-    ) -> Candidate | Status | None:
-        """What was found there, if nothing has changed since."""
-        found = self._known.get(row)
-        if found is None or not found.holds(nominated, budgets):
-            return None
-        return found.result
-
-    def put(
-        self,
-        row: int,
-        nominated: Sequence[Pod],
-        ranked: RankedPods,
-        budgets: DisruptionBudgets,
-        result: Candidate | Status,
-    ) -> None:
-        if not ranked.depends_on_time:
-            self._known[row] = _Known(result, nominated, ranked, budgets)
+    def _follow(self, nodes: Nodes, nominator: InternalNominator) -> None:
+        """Forget rows that changed, or whose nominated pods did."""
+        touched = None if self._mark is None else touched_since(nodes, self._mark)
+        nominated = nominator.changed_since(self._nominations)
+        self._mark, self._nominations = any_mark_of(nodes), nominator.position
+        if touched is None or nominated is None:
+            self._kinds.clear()
+            return
+        rows = {*touched, *(nodes.index_of(name) for name in nominated)}
+        rows.discard(None)
+        for kind in self._kinds.values():
+            kind.forget(row for row in rows if row is not None)

@@ -9,11 +9,23 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from typing import Final
 
+from mooring.api.meta import parse_time
 from mooring.cache.pods import Pod
 from mooring.preemption.budgets import DisruptionBudgets, Matched
 
 Rank = Callable[[Iterable[Pod]], Sequence[Pod]]
+
+# The start times of pods are needed in every search.
+_seconds: Final = lru_cache(maxsize=65_536)(parse_time)
+
+
+def started_at(pod: Pod, now: float) -> float:
+    """When a pod started, in seconds; now if it has not."""
+    text = pod.status.start_time
+    return now if text is None else _seconds(text)
 
 
 class RankedPods:

@@ -8,12 +8,10 @@ as long as the pod still fits: that is the *reprieve*. Pods that can't be added 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
 from typing import Final
 
 import msgspec
 
-from mooring.api.meta import parse_time
 from mooring.cache.internals import pods_of
 from mooring.cache.node import Node
 from mooring.cache.pods import Pod
@@ -23,23 +21,14 @@ from mooring.framework.results import Candidate
 from mooring.framework.state import CycleState
 from mooring.framework.status import OK, Status
 from mooring.preemption.budgets import DisruptionBudgets
-from mooring.preemption.known_victims import KnownVictims, ResultsByRow
-from mooring.preemption.ranks import RankedPods, Ranks
+from mooring.preemption.known_victims import KnownVictims, Results
+from mooring.preemption.ranks import RankedPods, Ranks, started_at
 
 # The condition that marks a pod as evicted by a scheduler.
 DISRUPTION_TARGET: Final = "DisruptionTarget"
 BY_SCHEDULER: Final = "PreemptionByScheduler"
 
-# The start times of pods are needed in every search.
-_seconds: Final = lru_cache(maxsize=65_536)(parse_time)
-
 NO_VICTIMS: Final = Status.unresolvable("No preemption victims found for incoming pod")
-
-
-def started_at(pod: Pod, now: float) -> float:
-    """When a pod started, in seconds; now if it has not."""
-    text = pod.status.start_time
-    return now if text is None else _seconds(text)
 
 
 class PreemptionRequest(msgspec.Struct, frozen=True):
@@ -72,17 +61,15 @@ class PreemptionRequest(msgspec.Struct, frozen=True):
             return (), pods[first:] if first else pods
         return self.budgets.split(pods[first:], matched[first:])
 
-    def results(self, nodes: Nodes) -> ResultsByRow | None:
+    def results(self, nodes: Nodes) -> Results:
         """Those of earlier searches for pods that the filters can't tell from this one."""
-        basis = self.what_if.basis(self.state, self.pod, nodes)
-        return self.known.of(basis, self.budgets.generation, nodes)
+        what_if = self.what_if
+        basis = what_if.basis(self.state, self.pod, nodes)
+        return self.known.of(basis, self.pod, nodes, self.budgets, what_if.nominator)
 
     def _rank(self, pods: Iterable[Pod]) -> list[Pod]:
         spares = self.spares
         return self.by_importance(other for other in pods if not spares(other))
-
-    def started(self, other: Pod) -> float:
-        return started_at(other, self.now)
 
     def by_importance(self, pods: Iterable[Pod]) -> list[Pod]:
         """Higher priority first, then earlier start, then by name."""
