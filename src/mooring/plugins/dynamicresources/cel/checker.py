@@ -73,6 +73,7 @@ class _Checker:
     def __init__(self, has_lists: bool) -> None:
         self.bindings = Bindings()
         self._has_lists = has_lists
+        self._may_mix = False  # types in a list or map
 
     def type_of(self, node: Node, scope: Scope) -> Type:
         if isinstance(node, Literal):
@@ -134,7 +135,9 @@ class _Checker:
             qualified = _qualified(target, node.name)
             if qualified in FUNCTIONS:
                 name, target = qualified, None
+        may_mix, self._may_mix = self._may_mix, self._may_mix or name == "format"
         args = tuple(self.type_of(arg, scope) for arg in node.args)
+        self._may_mix = may_mix
         if name in ("&&", "||"):
             for given in args:
                 self._expect(given, BOOL)
@@ -164,6 +167,8 @@ class _Checker:
         if known is None:
             return given
         if not self.bindings.assign(known, given):
+            if self._may_mix:
+                return DYN
             raise TypeProblem(f"expected type '{text_of(known)}' but found '{text_of(given)}'")
         return most_general(known, given)
 

@@ -30,6 +30,7 @@ from mooring.plugins.dynamicresources.cel.values import (
     equal,
     find,
     has_key,
+    kind_of,
     look_up,
     no_such_key,
     no_such_overload,
@@ -114,7 +115,7 @@ def _select(node: Select, scope: Scope) -> Closure:
             return value[field]
         if kind is Optional:
             return find(value, field)
-        raise no_such_overload()
+        return look_up(value, field)
 
     def is_there(frame: Frame) -> Any:
         value = operand(frame)
@@ -122,9 +123,11 @@ def _select(node: Select, scope: Scope) -> Closure:
             if not value.is_present:
                 return False
             value = value.value
-        if not isinstance(value, dict):
-            raise no_such_overload()
-        return type(value) is Domains or field in value
+        if isinstance(value, dict):
+            return type(value) is Domains or field in value
+        if isinstance(value, list | tuple):
+            look_up(value, field)  # which is an error
+        return False
 
     def select_optional(frame: Frame) -> Any:
         value = operand(frame)
@@ -244,8 +247,6 @@ def _map(node: MapLiteral, scope: Scope) -> Closure:
                 value = value.value
             if not isinstance(key, str | int | float):
                 raise CelError("unsupported key type")
-            if has_key(found, key):
-                raise CelError(f"Failed with repeated key: {key}")
             found[key] = value
         return found
 
@@ -310,7 +311,8 @@ def _fold(node: Fold, scope: Scope) -> Closure:
         elif isinstance(value, list | tuple):
             pairs = enumerate(value) if has_two else ((item,) for item in value)
         else:
-            raise no_such_overload()
+            name = kind_of(value).removesuffix("_type").capitalize()
+            raise CelError(f"got 'types.{name}', expected iterable type")
         for pair in pairs:
             budget.spend(weight)
             yield [*frame, *pair]

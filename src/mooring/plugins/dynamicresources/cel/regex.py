@@ -134,20 +134,24 @@ def _split(is_greedy: bool, inside: int, beyond: int) -> _Step:
 
 def _test(op: Any, argument: Any, flags: int) -> _Test:
     """Whether a character passes a literal, class or dot."""
-    if flags & re.IGNORECASE and op is not c.ANY:
-        exact = _test(op, argument, flags & ~re.IGNORECASE)
-        return lambda one: exact(one) or exact(one.lower()) or exact(one.upper())
-    if op is c.LITERAL:
-        return lambda one: ord(one) == argument
-    if op is c.NOT_LITERAL:
-        return lambda one: ord(one) != argument
     if op is c.ANY:
         return (lambda one: True) if flags & re.DOTALL else (lambda one: one != "\n")
-    if op is c.IN:
-        is_negated = argument[0][0] is c.NEGATE
-        tests = [_member(*item) for item in argument[1 if is_negated else 0 :]]
-        return lambda one: any(test(one) for test in tests) != is_negated
-    raise re.error(f"invalid or unsupported syntax: {op}")
+    is_negated, members = _members(op, argument)
+    if flags & re.IGNORECASE:
+        tests = [_member(*item) for member in members for item in _in_both_cases(*member)]
+        return lambda one: any(test(it) for it in _cases(one) for test in tests) != is_negated
+    tests = [_member(*item) for item in members]
+    return lambda one: any(test(one) for test in tests) != is_negated
+
+
+def _members(op: Any, argument: Any) -> tuple[bool, list[tuple[Any, Any]]]:
+    """Whether it is all characters but these, and these."""
+    if op in (c.LITERAL, c.NOT_LITERAL):
+        return op is c.NOT_LITERAL, [(c.LITERAL, argument)]
+    if op is not c.IN:
+        raise re.error(f"invalid or unsupported syntax: {op}")
+    is_negated = argument[0][0] is c.NEGATE
+    return is_negated, argument[1:] if is_negated else argument
 
 
 def _member(op: Any, argument: Any) -> _Test:
@@ -162,6 +166,20 @@ def _member(op: Any, argument: Any) -> _Test:
         raise re.error(f"invalid or unsupported class: {argument}")
     wanted = "NOT" not in str(argument)
     return lambda one: test[name](one) == wanted
+
+
+def _in_both_cases(op: Any, argument: Any) -> list[tuple[Any, Any]]:
+    if op is not c.LITERAL:
+        return [(op, argument)]
+    return [(op, ord(one)) for one in _cases(chr(argument))]
+
+
+def _cases(one: str) -> set[str]:
+    """A character in both cases; a case of more than one character is none."""
+    if one == "\u0131":  # the i without a dot: in upper case an I, and yet another letter
+        return {one}
+    upper = one.upper()
+    return {it for it in (one, one.lower(), upper, upper.lower()) if len(it) == 1}
 
 
 def _is_digit(one: str) -> bool:

@@ -124,7 +124,7 @@ def normalize_semver(text: str) -> str:
     )
     parts = text[:core_end].split(".")
     if len(parts) < 3 and core_end < len(text):
-        raise ValueError("a short version cannot have pre-release or build metadata")
+        raise ValueError("short version cannot contain PreRelease/Build meta data")
     parts = [part.lstrip("0") or "0" for part in parts if part or len(parts) > 1]
     while len(parts) < 3:
         parts.append("0")
@@ -214,12 +214,14 @@ def look_up(operand: Any, key: Any) -> Any:
     if isinstance(operand, list | tuple):
         if type(key) is float and key.is_integer():
             key = int(key)
+        if type(key) is float:
+            raise CelError(f"unsupported index value {key} in list")
         if type(key) not in (int, Uint):
             raise CelError(f"unsupported index type '{kind_of(key)}' in list")
         if not 0 <= key < len(operand):
             raise CelError(f"index out of bounds: {key}")
         return operand[key]
-    raise no_such_overload()
+    raise no_such_key(key)
 
 
 def find(operand: Any, key: Any) -> Optional:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import math
 import re
 from collections.abc import Callable
 from datetime import date, datetime
@@ -11,15 +12,14 @@ from functools import partial
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from mooring.api.quantity import Quantity
 from mooring.plugins.dynamicresources.cel.library.operators import text_of_double
 from mooring.plugins.dynamicresources.cel.library.overloads import add
+from mooring.plugins.dynamicresources.cel.library.texts import quoted
 from mooring.plugins.dynamicresources.cel.values import (
     NONE,
     CelError,
     NamedFormat,
     Optional,
-    Semver,
     TypeValue,
     kind_of,
 )
@@ -39,7 +39,8 @@ def _format(pattern: str, values: list[Any]) -> str:
             return "%"
         verb = match[3] or ""
         if verb not in "sdfebxXo" or not verb:
-            raise CelError(f'unrecognized formatting clause "{verb}"')
+            problem = f'unrecognized formatting clause "{verb}"'
+            raise CelError(f"could not parse formatting clause: {problem}")
         try:
             value = next(left)
         except StopIteration:
@@ -55,8 +56,10 @@ def _clause(verb: str, precision: str | None, value: Any) -> str:
         return _text(value)
     if verb == "d" and is_whole:
         return str(int(value))
-    if verb in "fe" and (is_whole or isinstance(value, float)):
-        return f"{float(value):.{precision or 6}{verb}}"
+    if verb == "f" and isinstance(value, float):
+        return _fixed(value, int(precision or 6))
+    if verb == "e" and isinstance(value, float):
+        return _scientific(value, int(precision or 6))
     if verb == "b" and isinstance(value, bool):
         return str(int(value))
     if verb in _DIGITS and is_whole:
@@ -64,28 +67,78 @@ def _clause(verb: str, precision: str | None, value: Any) -> str:
     if verb in "xX" and isinstance(value, str | bytes):
         found = (value.encode() if isinstance(value, str) else value).hex()
         return found if verb == "x" else found.upper()
-    raise CelError(f"error during formatting: no %{verb} of a value of type {kind_of(value)}")
+    raise _mismatch(verb, value)
+
+
+_WANTED: Final = {
+    "s": "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists,"
+    " types, durations, and timestamps",
+    "d": "decimal clause can only be used on integers",
+    "f": "fixed-point clause can only be used on doubles",
+    "e": "scientific clause can only be used on doubles",
+    "b": "only integers and bools can be formatted as binary",
+    "o": "octal clause can only be used on integers",
+    "x": "only integers, byte buffers, and strings can be formatted as hex",
+}
+_WANTED["X"] = _WANTED["x"]
+_RAISED: Final = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
+
+
+def _mismatch(verb: str, value: Any) -> CelError:
+    return CelError(f"error during formatting: {_WANTED[verb]}, was given {kind_of(value)}")
+
+
+def _fixed(value: float, precision: int) -> str:
+    if math.isfinite(value):
+        return f"{value:,.{precision}f}"
+    return "NaN" if math.isnan(value) else f"{'-' * (value < 0)}∞"
+
+
+def _scientific(value: float, precision: int) -> str:
+    """As people write it; the precision is the width of what is no number."""
+    if not math.isfinite(value):
+        return _fixed(value, precision).rjust(precision)
+    mantissa, _, exponent = f"{value:.6e}".partition("e")
+    return f"{mantissa}\u00d710{exponent.removeprefix('+').translate(_RAISED)}"
 
 
 def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, float):
+        return text_of_double(value)
+    if isinstance(value, bytes):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            problem = '"invalid UTF-8 in bytes, cannot convert to string"'
+            text = f"error during formatting: could not convert argument {problem} to string"
+            raise CelError(text) from None
+    return _literal(value)
+
+
+def _literal(value: Any) -> str:
+    """As it stands in a list or map."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if value is None:
         return "null"
-    if isinstance(value, float):
-        return text_of_double(value)
+    if isinstance(value, str):
+        return quoted(value)
     if isinstance(value, bytes):
-        return value.decode(errors="replace")
+        return f"b{quoted(_text(value))}"
+    if isinstance(value, float):
+        return f"{value:.6f}" if math.isfinite(value) else quoted(text_of_double(value))
     if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_text, value))}]"
+        return f"[{', '.join(map(_literal, value))}]"
     if isinstance(value, dict):
-        entries = sorted((_text(key), _text(one)) for key, one in value.items())
-        return "{" + ", ".join(f"{key}: {one}" for key, one in entries) + "}"
+        entries = sorted((_literal(key), _literal(one)) for key, one in value.items())
+        return "{" + ", ".join(f"{key}:{one}" for key, one in entries) + "}"
     if isinstance(value, TypeValue):
         return value.name
-    if isinstance(value, Quantity | Semver | Optional):
-        raise CelError(f"error during formatting: no text of a value of type {kind_of(value)}")
-    return str(value)
+    if isinstance(value, int):
+        return str(int(value))
+    raise _mismatch("s", value)
 
 
 add("format", _format, "string.(list(dyn)) -> string")

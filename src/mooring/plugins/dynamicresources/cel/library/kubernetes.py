@@ -103,9 +103,12 @@ def _ip(text: str) -> IP:
     try:
         found = ipaddress.ip_address(text)
     except ValueError as error:
-        raise CelError(f"IP Address {text!r} parse error during conversion: {error}") from None
-    if "%" in text or (found.version == 6 and found.ipv4_mapped is not None):
-        raise CelError(f"IP Address {text!r} is not a plain address")
+        problem = f'IP Address "{text}" parse error during conversion from string: {error}'
+        raise CelError(problem) from None
+    if found.version == 6 and found.ipv4_mapped is not None:
+        raise CelError(f'IPv4-mapped IPv6 address "{text}" is not allowed')
+    if "%" in text:
+        raise CelError(f'IP address "{text}" with zone value is not allowed')
     return found
 
 
@@ -117,7 +120,8 @@ def _cidr(text: str) -> CIDR:
             raise ValueError("expected address/length")
         return ipaddress.ip_interface(text)
     except ValueError as error:
-        raise CelError(f"network address parse error during conversion: {error}") from None
+        problem = f"network address parse error during conversion from string: {error}"
+        raise CelError(problem) from None
 
 
 def _succeeds(parse: Callable[[str], Any]) -> Callable[[str], bool]:

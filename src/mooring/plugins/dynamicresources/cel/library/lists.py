@@ -82,7 +82,7 @@ def _sum(items: list[Any]) -> Any:
 def _best(sign: int) -> Callable[[list[Any]], Any]:
     def best(items: list[Any]) -> Any:
         if not items:
-            raise CelError("min/max called on empty list")
+            raise CelError(f"{'max' if sign > 0 else 'min'} called on empty list")
         found = items[0]
         for item in items[1:]:
             if compare(item, found) * sign > 0:

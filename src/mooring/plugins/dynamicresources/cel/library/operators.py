@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from decimal import Decimal
 from typing import Any, Final
 
 from mooring.plugins.dynamicresources.cel.library.overloads import add
@@ -136,6 +137,8 @@ def _to_uint(value: Any) -> Uint:
 
 def _to_double(value: Any) -> float:
     try:
+        if isinstance(value, str) and value != value.strip():
+            raise ValueError
         return float(value)
     except ValueError:
         raise CelError(f"type conversion error from 'string' to 'double': {value!r}") from None
@@ -155,13 +158,17 @@ def _to_string(value: Any) -> str:
 
 
 def text_of_double(value: float) -> str:
+    """With as many digits as tell it from others, and an exponent for large and small ones."""
     if value != value:
         return "NaN"
     if math.isinf(value):
         return "+Inf" if value > 0 else "-Inf"
-    if value.is_integer() and abs(value) < 1e21:
-        return str(int(value))
-    return repr(value)
+    number = Decimal(repr(value)).normalize()
+    if value == 0 or -4 <= number.adjusted() < 6:
+        return f"{number:f}"
+    digits = "".join(map(str, number.as_tuple().digits))
+    fraction = f".{digits[1:]}" if digits[1:] else ""
+    return f"{'-' * (value < 0)}{digits[0]}{fraction}e{number.adjusted():+03}"
 
 
 def _to_bool(value: Any) -> bool:

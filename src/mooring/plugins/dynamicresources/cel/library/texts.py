@@ -21,7 +21,9 @@ def _char_at(text: str, at: int) -> str:
 
 
 def _index_of(text: str, part: str, start: int = 0) -> int:
-    if not 0 <= start <= len(text):
+    if not part:
+        return start
+    if start < 0:
         raise CelError(f"index out of range: {start}")
     return text.find(part, start)
 
@@ -29,13 +31,18 @@ def _index_of(text: str, part: str, start: int = 0) -> int:
 def _last_index_of(text: str, part: str, last: int | None = None) -> int:
     if last is None:
         return text.rfind(part)
-    if not 0 <= last <= len(text):
+    if not part:
+        return last
+    if last < 0:
         raise CelError(f"index out of range: {last}")
-    return text.rfind(part, 0, last + len(part))
+    return text.rfind(part, 0, last + len(part)) if last < len(text) else -1
 
 
 def _substring(text: str, start: int, end: int | None = None) -> str:
-    end = len(text) if end is None else end
+    if end is None:
+        end = len(text)
+        if not 0 <= start <= end:
+            raise CelError(f"index out of range: {start}")
     if not 0 <= start <= end <= len(text):
         raise CelError(f"invalid substring range. start: {start}, end: {end}")
     return text[start:end]
@@ -68,7 +75,7 @@ def _upper(text: str) -> str:
     return "".join(chr(ord(one) - 32) if "a" <= one <= "z" else one for one in text)
 
 
-def _quote(text: str) -> str:
+def quoted(text: str) -> str:
     marks = {"\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
     marks |= {"\v": "\\v", "\\": "\\\\", '"': '\\"'}
     return '"' + "".join(marks.get(one, one) for one in text) + '"'
@@ -100,4 +107,4 @@ add("split", _split, "string.(string) -> list(string)", "string.(string, int) ->
 add("substring", _substring, "string.(int) -> string", "string.(int, int) -> string")
 add("trim", lambda text: text.strip(), "string.() -> string")
 add("join", _join, "list(string).() -> string", "list(string).(string) -> string")
-add("strings.quote", _quote, "(string) -> string")
+add("strings.quote", quoted, "(string) -> string")
