@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Final
 
 from rich.console import Console, Group, RenderableType
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -89,8 +88,7 @@ def _headline(found: Explanation, now: float) -> Text:
 
 
 def _before(refusal: PluginRefusal) -> RenderableType:
-    told_by = Text.assemble((f" {refusal.plugin}: ", "cyan"), _why(refusal))
-    return Padding(told_by, (0, 0, 0, 0))
+    return Text.assemble((f" {refusal.plugin}: ", "cyan"), _why(refusal))
 
 
 def _table(*columns: str) -> Table:
