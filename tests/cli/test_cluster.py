@@ -7,12 +7,14 @@ import json
 import resource
 import signal
 import socket
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.cli.page import ask_page
 from tests.cli.process import Running
+from tests.controlplane.waiting import wait_until
 
 from mooring.cli import main
 from mooring.cli.cluster import _in_zones
@@ -255,6 +257,31 @@ def fill_up(config: Path) -> set[str]:
 
 def names(config: Path) -> set[str]:
     return {item["metadata"]["name"] for item in ask(config, MAPS)["items"]} - {"kube-root-ca.crt"}
+
+
+def test_a_pool_gets_more_nodes_or_fewer(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "config"
+
+    def scale(*sizes: str) -> str:
+        code = main(["cluster", "scale", *sizes, "--kubeconfig", str(config)])
+        said = capsys.readouterr()
+        assert code == (0 if not said.err else 2)
+        return said.out + said.err
+
+    def has(count: int) -> bool:
+        return len(ask(config, "/api/v1/nodes")["items"]) == count
+
+    with up(config, "--nodes", "2") as cluster:
+        cluster.until(READY)
+        (pool,) = ask(config, "/api/v1/namespaces/kube-system/configmaps/mooring-pools")["data"]
+        for count in (3, 1):
+            assert scale(f"{pool}={count}") == f"pool {pool}: {count} nodes\n"
+            wait_until(partial(has, count), what=f"there are {count} nodes")
+        assert f"pool none: expected one of the cluster's pools: {pool}" in scale("none=1")
+        assert f"'{pool}=many': expected POOL=N, such as gpu=6" in scale(f"{pool}=many")
+        assert cluster.stop() == 0
 
 
 def test_refuses_writes_while_they_can_not_be_saved(tmp_path: Path) -> None:
