@@ -11,7 +11,7 @@ import yaml
 
 from mooring.api import codec, core
 from mooring.errors import ConfigError
-from mooring.lens.reading import read_snapshot
+from mooring.lens.reading import read_manifests, read_snapshot
 from mooring.lens.snapshot import KINDS, ClusterState, MissingKind, QueuedState, Snapshot
 from mooring.lens.writing import encoded, stripped, write_snapshot
 from mooring.testing import node, pod
@@ -251,3 +251,38 @@ def test_a_pod_that_is_no_pod_is_named_with_its_place(tmp_path: Path) -> None:
     file.write_text("\n".join(map(json.dumps, lines)))
     with pytest.raises(ConfigError, match=r"line 2: Pod s/p: spec.*requests.cpu"):
         read_snapshot(file)
+
+
+def test_lines_of_a_snapshot_that_are_damaged_are_named(tmp_path: Path) -> None:
+    header = b'{"format":"mooring-snapshot","version":1}\n'
+    assert problem(tmp_path, header.replace(b"1}", b'1,"at":"noon"}')).startswith("line 1: ")
+    for damaged in (b'{"queued":3}\n', b'{"apiVersion":3,"kind":"Pod"}\n', b"{\n"):
+        assert problem(tmp_path, header + damaged).startswith("line 2: ")
+    assert problem(tmp_path, header + b'{"apiVersion":"v2","kind":"Pod"}\n') == (
+        "line 2: unknown kind Pod of v2"
+    )
+
+
+def test_items_and_documents_that_are_no_objects_are_named(tmp_path: Path) -> None:
+    assert problem(tmp_path, '{"kind": "List", "items": [3]}').startswith("items[0]: ")
+    assert problem(tmp_path, "---\n---\n") == (
+        "no objects; expected a snapshot, or objects in JSON or YAML"
+    )
+
+
+def test_reads_a_configuration_beside_the_objects(tmp_path: Path) -> None:
+    config = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "parallelism": 3,
+    }
+    found = read(tmp_path, yaml.safe_dump_all([NODE, config]))
+    assert [one.metadata.name for one in found.cluster.nodes] == ["n"]
+    assert found.config == config
+    assert found.notes == ()
+
+
+def test_manifests_that_are_not_there_are_told_in_one_line(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as refused:
+        read_manifests(tmp_path / "missing.yaml")
+    assert str(refused.value) == f"{tmp_path / 'missing.yaml'}: no such file or directory"

@@ -24,7 +24,7 @@ from mooring.framework import Wait
 from mooring.framework.status import OK, Status
 from mooring.lens import background
 from mooring.lens.record import DecisionRecord
-from mooring.lens.record_export import phases
+from mooring.lens.record_export import RecordFiles, phases
 from mooring.lens.record_file import RecordFile
 from mooring.simulator import Simulation
 from mooring.testing import node, pod
@@ -242,3 +242,23 @@ def test_time_that_goes_back_is_recorded_as_it_is(tmp_path: Path) -> None:
     found = written(path, "SELECT seq, at FROM records ORDER BY seq")
     assert [(row["seq"], row["at"]) for row in found] == [(1, 100.0), (2, 50.0), (3, 200.0)]
     assert record.rates(200.0).decisions_per_second >= 0
+
+
+def test_a_record_of_a_newer_version_is_neither_read_nor_written(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "decisions.db"
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("PRAGMA user_version = 99")
+    with pytest.raises(ConfigError) as refused:
+        list(RecordFiles([path]).rows())
+    assert str(refused.value) == f"{path}: it is of version 99, and this program knows 1"
+    with caplog.at_level(logging.WARNING), Simulation(keep_attempts=False) as sim:
+        record = DecisionRecord(sim.clock.now)
+        record.add_sink(file_at(path))
+        sim.scheduler.ledger = record
+        sim.apply(node("a"))
+        sim.schedule(pod("p"))
+        wait_until(lambda: bool(caplog.records), what="the fault is told")
+        assert sim.node_of("p") == "a"
+    assert written(path, "SELECT name FROM sqlite_master") == []

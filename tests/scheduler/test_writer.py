@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import json, structs
 from tests.faulty_transport import Asked, FaultyServer, Garbage, Refuse, Vanish
 from tests.garbage import NO_OBJECT
 
@@ -401,3 +402,68 @@ def test_events_wait_for_binds_status_patches_and_evictions(
     rig.run(rig.writer.delete_pod(victim))
     assert seen == [True, True, True]
     assert not rig.writes.any
+
+
+# --- objects of plugins ---------------------------------------------------------------------------
+
+
+NODES = known("nodes")
+
+
+def put_node(rig: Rig, **spec: Any) -> core.Node:
+    """A node on the server, as a watch would show it."""
+    about = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n", "uid": "uid-n"}}
+    rig.server.store.put(NODES, {**about, "spec": {"podCIDR": "10.0.0.0/24", **spec}})
+    return asyncio.run(rig.writer.get(core.Node, "n"))
+
+
+def cordoned(node: core.Node) -> core.Node:
+    return structs.replace(node, spec=structs.replace(node.spec, unschedulable=True))
+
+
+def test_an_update_sends_what_differs_and_leaves_fields_that_are_not_known() -> None:
+    rig = Rig()
+    node = put_node(rig)
+    rig.run(rig.writer.update(cordoned(node)))
+    assert rig.server.asked[-1].body == {
+        "metadata": {"resourceVersion": node.metadata.resource_version},
+        "spec": {"unschedulable": True},
+    }
+    item = rig.server.store.get(NODES, "", "n")
+    assert item is not None
+    assert json.decode(item.raw)["spec"]["podCIDR"] == "10.0.0.0/24"
+
+
+def test_an_update_without_a_difference_writes_nothing() -> None:
+    rig = Rig()
+    rig.run(rig.writer.update(put_node(rig)))
+    assert set(rig.server.lines) == {"GET n"}
+
+
+def test_an_update_of_an_object_that_has_changed_since_is_refused() -> None:
+    rig = Rig()
+    seen = put_node(rig)
+    put_node(rig, providerID="x")
+    text = 'on nodes "n": the object has been modified'
+    with pytest.raises(ConflictError, match=text):
+        rig.run(rig.writer.update(cordoned(seen)))
+    assert set(rig.server.lines) == {"GET n"}
+
+
+def test_an_object_is_removed_once_and_it_does_not_matter_if_it_is_gone() -> None:
+    rig = Rig()
+    node = put_node(rig)
+    for _ in range(2):
+        rig.run(rig.writer.remove(node))
+        assert rig.server.store.get(NODES, "", "n") is None
+
+
+def test_a_write_in_the_background_is_carried_out() -> None:
+    rig = Rig()
+    node = put_node(rig)
+
+    async def later() -> None:
+        rig.writer.soon(lambda: rig.writer.remove(node))
+
+    rig.run(later())
+    assert rig.server.store.get(NODES, "", "n") is None

@@ -2,7 +2,11 @@
 
 from typing import Any
 
+import pytest
+
 import mooring.framework as fw
+from mooring import config as cfg
+from mooring.errors import ConfigError
 from mooring.lens.snapshot import ClusterState
 from mooring.simulator.evaluate import Evaluator
 from mooring.simulator.scenario import Scenario
@@ -49,3 +53,35 @@ def test_names_the_victims_only_if_one_node_is_best() -> None:
     tied = told(high, nodes, (low, pod("other", cpu=2, priority=1, on="b")))["postFilter"]
     assert tied["nominatedNodes"] == ["a", "b"]
     assert (tied["victims"], tied["deleted"]) == (None, None)
+
+
+def waiting(*pods: fw.Pod) -> list[dict[str, Any]]:
+    cluster = ClusterState((node("a", cpu=2).api,), tuple(one.api for one in pods))
+    return list(Evaluator().waiting_pods(cluster))
+
+
+def test_a_nominated_pod_does_not_stand_in_its_own_way() -> None:
+    first = pod("first", cpu=2, nominated="a", priority=5)
+    results = {one["id"]: one for one in waiting(first, pod("second", cpu=2))}
+    assert results["default/first"]["best"] == ["a"]
+    assert results["default/second"]["outcome"] == "Unschedulable"  # the room is promised
+
+
+def test_a_pod_of_another_scheduler_has_an_error_and_the_others_a_result() -> None:
+    stray, ours = waiting(pod("stray", scheduler="theirs"), pod("ours"))
+    assert stray == {
+        "id": "default/stray",
+        "error": 'pod.spec.schedulerName: no profile for schedulerName "theirs";'
+        " there are: default-scheduler",
+    }
+    assert ours["best"] == ["a"]
+
+
+def test_extenders_are_refused_because_the_result_would_differ() -> None:
+    text = f"""
+apiVersion: {cfg.API_VERSION}
+kind: {cfg.KIND}
+extenders: [{{urlPrefix: "http://example.com", filterVerb: filter}}]
+"""
+    with pytest.raises(ConfigError, match="extenders: an evaluation cannot call extenders"):
+        Evaluator(cfg.load_text(text))

@@ -42,6 +42,20 @@ def asked(**question: Any) -> bytes:
     return json.dumps(question).encode()
 
 
+def workload(kind: str, **spec: Any) -> str:
+    """A manifest whose pods ask for one cpu."""
+    template = {"metadata": {"labels": {"app": "new"}}, "spec": POD["spec"]}
+    document: dict[str, Any] = {"kind": kind, "metadata": {"name": "new", "namespace": "shop"}}
+    match kind:
+        case "PodTemplate":
+            document["template"] = template
+        case "CronJob":
+            document["spec"] = {"jobTemplate": {"spec": {"template": template}}, **spec}
+        case _:
+            document["spec"] = {"template": template, **spec}
+    return json.dumps(document)
+
+
 def test_every_remedy_can_be_tried_and_places_the_pod_where_it_said() -> None:
     pod = find_pod(SNAPSHOT, "shop/web")
     remedies = Explainer(SNAPSHOT).explain(pod).remedies or ()
@@ -69,6 +83,29 @@ def test_adds_nodes_and_scales() -> None:
     assert answer.after.nodes == len(SNAPSHOT.cluster.nodes) + 2
 
 
+@pytest.mark.parametrize(
+    ("manifest", "pods"),
+    [
+        (workload("Deployment", replicas=2), {"shop/new-0", "shop/new-1"}),
+        (workload("StatefulSet"), {"shop/new-0"}),
+        (workload("Job", parallelism=3), {"shop/new-0", "shop/new-1", "shop/new-2"}),
+        (workload("CronJob"), {"shop/new-0"}),
+        (workload("Deployment", replicas=0), set()),
+        (json.dumps(POD), {"default/p"}),
+    ],
+)
+def test_applies_manifests_as_their_controllers_would(manifest: str, pods: set[str]) -> None:
+    answer = IMAGINATION.what_if(asked(apply=manifest))
+    assert answer.changes == ("apply manifests",)
+    assert {one.pod for one in answer.placed} == pods
+    assert all(one.to for one in answer.placed)
+
+
+def test_places_all_pods_anew_if_it_is_asked_to() -> None:
+    answer = IMAGINATION.what_if(asked(reschedule=True))
+    assert answer.changes == ("all pods placed anew",)
+
+
 def test_the_outcome_without_changes_is_no_difference() -> None:
     answer = IMAGINATION.what_if(b"")
     assert [answer.moved, answer.placed, answer.pending, answer.gone] == [()] * 4
@@ -94,6 +131,12 @@ def test_capacity_of_a_manifest() -> None:
     assert IMAGINATION.capacity(asked(pods=json.dumps(POD), max=2)).limited
 
 
+@pytest.mark.parametrize("kind", ["Deployment", "PodTemplate", "CronJob", "DaemonSet"])
+def test_capacity_of_the_template_of_a_workload(kind: str) -> None:
+    answer = IMAGINATION.capacity(asked(pods=workload(kind)))
+    assert answer.total == 3
+
+
 @pytest.mark.parametrize(
     ("question", "words"),
     [
@@ -106,6 +149,12 @@ def test_capacity_of_a_manifest() -> None:
         (asked(addNodes=1, like="nowhere"), "like: there is no node nowhere"),
         (asked(scale=["web"]), "--scale: expected"),
         (asked(apply="kind: Secret\napiVersion: v1\nmetadata: {name: s}"), "kind Secret"),
+        (asked(apply=workload("DaemonSet")), "a DaemonSet has pods on the nodes it chooses"),
+        (asked(apply="{kind: Job, metadata: {name: j}}"), "apply: Job j: expected a template"),
+        (
+            asked(apply="{kind: Job, metadata: {name: j}, spec: {template: {spec: 3}}}"),
+            "apply: Pod j: spec: expected object, got int",
+        ),
         (asked(patches=[{"kind": "Secret", "name": "s", "patch": {}}]), "no scheduler reads"),
         (asked(patches=[{"kind": "Pod", "name": "s", "patch": None}]), "there is no Pod s"),
         (
@@ -126,6 +175,9 @@ def test_a_question_that_cannot_be_is_refused(question: bytes, words: str) -> No
         (b"{}", "missing required field `pods`"),
         (asked(pods="{}"), "pods"),
         (asked(pods=""), "pods"),
+        (asked(pods=workload("Secret")), "pods: expected a Pod, or a workload with a template"),
+        (asked(pods=json.dumps(POD), mix=[1, 2]), "mix: expected 1 numbers above 0"),
+        (asked(pods=json.dumps(POD), mix=[0]), "mix: expected 1 numbers above 0"),
     ],
 )
 def test_a_demand_without_pods_is_refused(question: bytes, words: str) -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import gzip
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from tests.plugins.volumes.storage import claim, storage_class, volume
 
+from mooring.api import codec, core
 from mooring.cli import main
 from mooring.errors import ConfigError
 from mooring.lens import journal as journals
@@ -181,3 +185,164 @@ def test_explain_at_a_past_attempt(folder: Path, capsys: pytest.CaptureFixture[s
     assert main(words) == 0
     found = msgspec.json.decode(capsys.readouterr().out)
     assert (found["exactness"], found["choice"]["node"]) == ("exact", told.node)
+
+
+# --- what goes, and what is not there -------------------------------------------------------------
+
+
+def recorded(folder: Path, act: Callable[[Simulation], None], config: Any = None) -> None:
+    """A journal of what happens in a simulation."""
+    with Simulation(keep_attempts=False, seed=1) as sim:
+        record = DecisionRecord(sim.clock.now)
+        journal = DecisionJournal(folder, sim.scheduler, config)
+        journal.start()
+        record.add_sink(journal)
+        sim.scheduler.ledger = record
+        act(sim)
+        journal.close()
+
+
+def two_pods(sim: Simulation) -> None:
+    sim.apply(node("a"))
+    sim.schedule(pod("p"), pod("q"))
+
+
+def nodes_and_volumes_that_go(sim: Simulation) -> None:
+    disk = {"name": "v", "persistentVolumeClaim": {"claimName": "data"}}
+    local = storage_class(provisioner="kubernetes.io/no-provisioner")
+    sim.apply(local, claim("data"), volume("here", on="b"))
+    sim.apply(node("a", cpu=2), node("b", cpu=4))
+    sim.schedule(pod("big", cpu=3), pod("waits", cpu=3))
+    sim.delete(node("b"), sim.pod("big"))
+    sim.schedule(pod("small", cpu=1))
+    sim.delete(volume("here"))
+    sim.apply(node("b", cpu=4), pod("db", spec={"volumes": [disk]}))
+    sim.advance(20)
+
+
+def test_nodes_and_objects_that_go_are_gone_in_the_replay(tmp_path: Path) -> None:
+    recorded(tmp_path, nodes_and_volumes_that_go)
+    told = list(JournalFolder(tmp_path).lines())
+    assert [line.no_node for line in told if line.no_node] == ["b"]
+    (gone,) = [line.no_object for line in told if line.no_object is not None]
+    assert gone == ("PersistentVolume", "", "here")
+    found = replayed(tmp_path)
+    assert (found.different, found.equal) == (0, found.attempts)
+    by_pod = {
+        codec.decode(bytes(line.asked), core.Pod).name: line.decide for line in told if line.decide
+    }
+    small, db = (
+        JournalFolder(tmp_path).before(by_pod[name].seq)[0].cluster for name in ("small", "db")
+    )
+    assert [one.metadata.name for one in small.nodes] == ["a"]
+    assert [one.metadata.name for one in db.nodes] == ["a", "b"]
+    assert [one.metadata.name for one in small.persistentvolumes] == ["here"]
+    assert db.persistentvolumes == ()
+
+
+def test_a_later_file_does_not_have_what_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journals, "HOUR", 1.0)
+
+    def act(sim: Simulation) -> None:
+        sim.apply(node("a"), node("b"), volume("here"), volume("there"))
+        sim.schedule(pod("first"))
+        sim.delete(node("b"), volume("there"))
+        sim.advance(2)
+        sim.schedule(pod("second"))
+
+    recorded(tmp_path, act)
+    folder = JournalFolder(tmp_path)
+    cluster = folder.before(2)[0].cluster
+    assert len(folder.files) == 2
+    assert [one.metadata.name for one in cluster.nodes] == ["a"]
+    assert [one.metadata.name for one in cluster.persistentvolumes] == ["here"]
+
+
+def test_pods_of_a_scheduler_that_the_configuration_lacks_are_counted(tmp_path: Path) -> None:
+    recorded(tmp_path, two_pods)
+    other = PACKED.replace("default-scheduler", "another")
+    found = replayed(tmp_path, config=other, name="other.yaml")
+    assert (found.skipped, found.attempts, found.placed) == (2, 0, 0)
+
+
+def test_progress_is_told_after_each_attempt(tmp_path: Path) -> None:
+    recorded(tmp_path, two_pods)
+    seen: list[int] = []
+    Replay().run(JournalFolder(tmp_path).lines(), seen.append)
+    assert seen == [1, 2]
+
+
+def test_the_configuration_of_the_journal_decides(tmp_path: Path) -> None:
+    config = {"apiVersion": "kubescheduler.config.k8s.io/v1", "percentageOfNodesToScore": 60}
+    config["kind"] = "KubeSchedulerConfiguration"
+    recorded(tmp_path / "plain", two_pods, config)
+    found = replayed(tmp_path / "plain")
+    assert found.notes == ("percentageOfNodesToScore: where the scan began is not in the journal",)
+    extender = {"urlPrefix": "http://example.com", "filterVerb": "filter"}
+    recorded(tmp_path / "extended", two_pods, {**config, "extenders": [extender]})
+    with pytest.raises(ConfigError, match="extenders: a replay can't ask them"):
+        replayed(tmp_path / "extended")
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+def test_only_so_many_files_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journals, "MOST_FILES", 3)
+    monkeypatch.setattr(journals, "HOUR", 10.0)
+
+    def act(sim: Simulation) -> None:
+        sim.apply(node("a"))
+        for hour in range(6):
+            sim.schedule(pod(f"p{hour}", cpu="100m"))
+            sim.advance(journals.HOUR)
+
+    recorded(tmp_path, act)
+    folder = JournalFolder(tmp_path)
+    assert len(folder.files) == 3
+    found = replayed(tmp_path)
+    assert (found.attempts, found.equal) == (3, 3)
+    with pytest.raises(ConfigError, match="the journal has no attempt 2"):
+        folder.before(2)
+    _, asked = folder.before(5)
+    assert asked.metadata.name == "p4"
+
+
+def test_a_later_file_has_the_nominations_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journals, "HOUR", 1.0)
+
+    def act(sim: Simulation) -> None:
+        sim.apply(node("a", cpu=2), node("b", cpu=1), pod("dying", cpu=2, on="a", deleting=True))
+        sim.schedule(pod("promised", cpu=2, nominated="a", priority=9))
+        for number in range(3):
+            sim.schedule(pod(f"p{number}", cpu=1))
+            sim.advance(2)
+
+    recorded(tmp_path, act)
+    folder = JournalFolder(tmp_path)
+    assert len(folder.files) > 1
+    lines = folder.lines(first_file=len(folder.files) - 1)
+    assert any(line.nominated == "a" and line.pods for line in lines)
+    assert replayed(tmp_path).different == 0
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b'{"journal": 99}\n', "it is of version 99, and 1 is known"),
+        (b"[]\n", "not a line of a journal: Expected `object`, got `array`"),
+        (None, "can't be read: Error -3 while decompressing data"),
+    ],
+)
+def test_a_file_that_is_no_journal_is_named(
+    tmp_path: Path, content: bytes | None, words: str
+) -> None:
+    path = tmp_path / f"1-1{journals.SUFFIX}"
+    path.write_bytes(b"no gzip" if content is None else gzip.compress(content))
+    with pytest.raises(ConfigError) as refused:
+        replayed(tmp_path)
+    assert str(refused.value).startswith(f"{path}: {words}")

@@ -185,7 +185,11 @@ class LocalCluster(ObjectWrites):
         return found
 
     def drop(self, value: Object) -> None:
-        self.delete(value)
+        known = self._objects.pop(_key(value), None)
+        if known is not None:  # told after changes that were published before
+            loop = asyncio.get_running_loop()
+            for handlers in self._watchers:
+                loop.call_soon(_tell_remove, handlers, known)
 
     # --- framework.Recorder --------------------------------------------------------------------
 

@@ -69,6 +69,11 @@ class ObjectWrites:
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 
+    def cancel_writes(self) -> None:
+        """End the writes in the background that wait to be repeated."""
+        for task in self._background:
+            task.cancel()
+
 
 def merged(current: Any, change: Any) -> Any:
     """A merge patch applied; of lists, entries that are to be deleted by uid."""

@@ -87,7 +87,8 @@ class Simulation:
             self.loop.settle()
             if not self._running.done():
                 self._running.cancel()  # a plugin never returned
-                self.loop.settle()
+            self.cluster.cancel_writes()
+            self.loop.settle()
             self._check()
         finally:
             self.loop.close()

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from msgspec import json, structs
+from tests.plugins.volumes.storage import claim, user, volume
 
 from mooring import config as cfg
 from mooring.api import core
@@ -127,6 +128,49 @@ def test_a_pod_that_fits_nowhere_for_either_is_equal() -> None:
         shadow.put_pod(refused(pod("p", uid="p", cpu="64")))
 
     assert one(compare(tell)).result == "equal"
+
+
+def test_what_is_gone_is_not_counted() -> None:
+    def tell(shadow: Shadow) -> None:
+        large, user = node("large", cpu="64").api, pod("user", cpu="4", on="a").api
+        shadow.put_node(node("a").api)
+        shadow.put_node(large)
+        shadow.put_pods([user])
+        shadow.remove_node(large)
+        shadow.remove_pod(user)
+        scheduled(shadow, pod("p", cpu="4"), "a")
+
+    found = one(compare(tell))
+    assert (found.result, found.ours) == ("equal", "a")
+
+
+def test_a_claim_that_is_gone_is_missing_here_too() -> None:
+    def tell(shadow: Shadow) -> None:
+        shadow.put_node(node("a").api)
+        for value in (claim("data", bound_to="disk"), volume("disk")):
+            shadow.put_object(value)
+        scheduled(shadow, user("first", "data"), "a")
+        shadow.remove_object(claim("data", bound_to="disk"))
+        scheduled(shadow, user("second", "data"), "a")
+
+    first, second = compare(tell)
+    assert (first.result, second.result) == ("equal", "refused")
+    assert 'persistentvolumeclaim "data" not found' in second.why
+
+
+def test_a_pod_that_they_have_nominated_fits_here_already() -> None:
+    def tell(shadow: Shadow) -> None:
+        waits = pod("p", uid="p", nominated="b")
+        shadow.put_node(node("a").api)
+        shadow.put_node(node("b", unschedulable=True).api)
+        shadow.put_pod(waits.api)
+        shadow.put_pod(refused(waits))
+
+    found = one(compare(tell))
+    assert (found.result, found.why) == (
+        "fits",
+        "here it fits a; they have nominated it for a node",
+    )
 
 
 def sampled(percentage: int | None) -> cfg.KubeSchedulerConfiguration:

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 from tests.plugins.dynamicresources.objects import (
+    allocated,
     claim,
     device_class,
     pod_with,
@@ -19,7 +20,7 @@ import mooring.framework as fw
 from mooring.api.resource import FINALIZER, ResourceClaim, ResourceClaimStatus
 from mooring.cache.cache import Cache
 from mooring.cache.objects import Objects
-from mooring.client.errors import Unreachable
+from mooring.client.errors import ConflictError, Forbidden, Unreachable
 from mooring.errors import ApiError
 from mooring.plugins.dynamicresources.plugin import DynamicResources
 from mooring.simulator.object_writes import O, ObjectWrites
@@ -52,6 +53,11 @@ class Server(ObjectWrites):
         fault = self.faults.pop(0) if self.faults else ""
         if fault == "never arrives":
             raise Unreachable("connection reset", sent=True)
+        if fault == "forbidden":
+            raise Forbidden("resourceclaims is forbidden", code=403, reason="Forbidden")
+        if fault == "deleted":
+            del self.claims[value.name]
+            raise ConflictError("the object has been modified", code=409, reason="Conflict")
         if fault == "conflict":
             labels = {"metadata": {"labels": {"version": str(self._version)}}}
             await super().change(value, labels)
@@ -80,9 +86,9 @@ class Clock:
 class Rig:
     """A plugin, a node with one device, and a claim on a server."""
 
-    def __init__(self) -> None:
+    def __init__(self, known: ResourceClaim | None = None) -> None:
         meta = {"resourceVersion": "5"}
-        known = claim("c", metadata=meta)
+        known = known or claim("c", metadata=meta)
         self.server = Server(known, claim("d", metadata=meta))
         self.objects = Objects()
         for value in (device_class(), resource_slice("a", 1), *self.server.claims.values()):
@@ -161,6 +167,33 @@ def test_a_claim_that_was_allocated_elsewhere_is_left_alone() -> None:
     assert status == fw.Status.error("claim default/c got allocated elsewhere in the meantime")
 
 
+def test_a_claim_that_is_gone_after_a_conflict_is_given_up() -> None:
+    rig = Rig()
+    rig.server.faults = ["deleted"]
+    assert rig.bind().message == (
+        'get updated claim default/c after conflict: ResourceClaim "c" not found'
+    )
+    rig.give_up()
+    assert rig.is_device_free
+
+
+def test_a_claim_that_is_being_deleted_gets_no_devices() -> None:
+    rig = Rig()
+    rig.server.store(claim("c", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"}))
+    status = rig.bind()
+    assert status == fw.Status.error("claim default/c got deleted in the meantime")
+    assert rig.server.claims["c"].allocation is None
+
+
+def test_a_claim_that_lost_its_devices_is_not_reserved() -> None:
+    rig = Rig(allocated("c", "a", "gpu-0"))
+    rig.server.store(claim("c", metadata={"uid": rig.server.claims["c"].uid}))
+    rig.server.faults = ["conflict"]
+    status = rig.bind()
+    assert status == fw.Status.error("claim default/c got deallocated elsewhere in the meantime")
+    assert rig.server.claims["c"].status.reserved_for == ()
+
+
 @pytest.mark.parametrize("is_written", [False, True])
 def test_a_device_stays_taken_until_a_write_in_doubt_is_settled(is_written: bool) -> None:
     rig = Rig()
@@ -194,6 +227,24 @@ def test_a_pod_that_is_not_bound_after_all_leaves_its_claim_allocated() -> None:
     left = rig.server.claims["c"]
     assert left.status.reserved_for == ()
     assert left.allocation is not None
+
+
+def test_a_claim_is_released_although_answers_are_lost() -> None:
+    rig = Rig()
+    assert rig.bind().ok
+    rig.server.faults = ["never arrives", "never arrives", "answer lost"]
+    rig.give_up()
+    assert rig.server.claims["c"].status.reserved_for == ()
+
+
+def test_a_claim_that_may_not_be_released_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    rig = Rig()
+    assert rig.bind().ok
+    rig.server.faults = ["forbidden"]
+    rig.give_up()
+    (told,) = caplog.records
+    assert told.message == "could not release a claim of a pod"
+    assert vars(told)["error"] == "resourceclaims is forbidden"
 
 
 def test_a_claim_in_flight_is_not_given_to_a_second_pod() -> None:

@@ -90,6 +90,23 @@ def test_tries_again_when_the_driver_takes_the_node_off_the_claim(sim: Simulatio
     assert sim.node_of("db") == "a"
 
 
+def test_tries_again_when_the_driver_selects_another_node(sim: Simulation) -> None:
+    sim.apply(storage_class(), claim("data"), node("a"))
+    sim.schedule(user("db", "data"))
+    sim.apply(claim("data", selected="elsewhere"))
+    sim.advance(1)
+    assert failures(sim)[0].endswith('binding volumes: provisioning failed for PVC "data"')
+
+
+def test_stops_waiting_when_the_claim_goes(sim: Simulation) -> None:
+    sim.apply(storage_class(), claim("data"), node("a"))
+    sim.schedule(user("db", "data"))
+    sim.delete(claim("data"))
+    sim.advance(1)
+    missing = 'persistentvolumeclaims "default/data" not found'
+    assert failures(sim)[0].endswith(f"failed to check provisioning pvc: {missing}")
+
+
 def test_stops_waiting_for_a_pod_that_is_deleted(sim: Simulation) -> None:
     sim.apply(storage_class(), claim("data"), node("a"))
     db = user("db", "data")

@@ -135,6 +135,23 @@ def test_fails_when_a_promise_is_taken_back(sim: Simulation) -> None:
     assert failures(sim)[0].endswith('binding volumes: ClaimRef got reset for pv "disk"')
 
 
+@pytest.mark.parametrize(
+    ("what", "missing"),
+    [
+        ("volume", 'persistentvolumes "disk" not found'),
+        ("claim", 'persistentvolumeclaims "default/data" not found'),
+    ],
+)
+def test_stops_waiting_when_the_volume_or_the_claim_goes(
+    sim: Simulation, what: str, missing: str
+) -> None:
+    sim.apply(storage_class(), claim("data"), volume("disk"), node("a"))
+    sim.schedule(user("db", "data"))
+    sim.delete(stored_volume(sim, "disk") if what == "volume" else stored_claim(sim, "data"))
+    sim.advance(1)
+    assert failures(sim)[0].endswith(f"binding volumes: failed to check binding: {missing}")
+
+
 def test_does_not_wait_for_claims_that_are_bound(sim: Simulation) -> None:
     sim.apply(claim("data", bound_to="disk"), volume("disk", on="b"), node("a"), node("b"))
     sim.schedule(user("db", "data"))

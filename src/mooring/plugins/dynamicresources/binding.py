@@ -100,7 +100,7 @@ class ClaimBinder:
             self.later(partial(self.delete, special), pod)
 
     def later(self, write: Callable[[], Awaitable[None]], pod: fw.Pod) -> None:
-        """Write in the background; if that fails, the pod is tried again."""
+        """Write in the background; if that fails, the pod is tried again after a pause."""
         object_writer_of(self._handle).soon(partial(self._attempt, write, pod))
 
     async def _attempt(self, write: Callable[[], Awaitable[None]], pod: fw.Pod) -> None:
@@ -109,6 +109,8 @@ class ClaimBinder:
         except ApiError as error:
             extra = {"pod": pod.key, "error": str(error)}
             log.warning("could not release a claim of a pod", extra=extra)
+            # At once, a write that is always refused would be repeated without end.
+            await self._handle.clock.sleep(_LONGEST_PAUSE)
             self._handle.activate([pod.key])
 
     # --- on the API server -----------------------------------------------------------------------
@@ -282,6 +284,13 @@ class ClaimBinder:
 
     async def delete(self, claim: ResourceClaim) -> None:
         """Remove the finalizer, then delete a claim that was made for extended resources."""
+        try:
+            await self._delete(claim)
+        except ApiError as error:
+            if getattr(error, "code", 0) != 404:  # else it is gone already
+                raise
+
+    async def _delete(self, claim: ResourceClaim) -> None:
         writer = object_writer_of(self._handle)
         for tried in range(1, _TRIES + 1):
             kept = [one for one in claim.metadata.finalizers if one != FINALIZER]
