@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.cluster.virtual_cluster import NODES, names, virtual_cluster
+from tests.cluster.virtual_cluster import EVENTS, NODES, names, virtual_cluster
 
 from mooring.cluster.apiserver.resources import CONFIG_MAPS
 from mooring.cluster.apiserver.store import Object
@@ -122,3 +122,17 @@ def test_scales_pools_while_the_cluster_runs() -> None:
         assert names(cluster.all(NODES)) == ["gpu-0"]
         with pytest.raises(ValueError, match="pool tpu: expected one of the cluster's pools: cpu"):
             resize(tpu=1)
+
+
+def test_says_which_pool_can_not_be_read_and_scales_the_others() -> None:
+    with virtual_cluster() as cluster:
+        publish_pools(cluster.verbs, [parse_pool("cpu:1"), parse_pool("gpu:1")])
+
+        def edit(value: Object) -> None:
+            value["data"]["cpu"] = '{"count": "many"}'
+
+        cluster.verbs.modify(CONFIG_MAPS, *POOLS, edit)
+        cluster.settle()
+        assert names(cluster.all(NODES)) == ["gpu-0"]
+        [event] = [one for one in cluster.all(EVENTS, POOLS[0]) if one["reason"] == "InvalidPool"]
+        assert event["message"].startswith("pool cpu: Expected `int`, got `str`")

@@ -6,7 +6,7 @@ import pytest
 from tests.cluster.virtual_cluster import names
 
 from mooring.api import codec, core
-from mooring.cluster.node_templates import NodeTemplate, make_nodes
+from mooring.cluster.node_templates import MAX_NODES, NodeTemplate, make_nodes
 
 
 def test_makes_nodes_with_the_labels_that_real_ones_have() -> None:
@@ -85,3 +85,15 @@ def test_refuses_two_machines_of_one_name() -> None:
 def test_takes_several_templates() -> None:
     small, large = NodeTemplate(name="s{i}", count=2), NodeTemplate(name="l{i}", cpu=64)
     assert names(make_nodes([small, large])) == ["s0", "s1", "l0"]
+
+
+def test_makes_machines_that_are_cordoned() -> None:
+    [node] = make_nodes([NodeTemplate(unschedulable=True)])
+    assert node["spec"]["unschedulable"] is True
+
+
+def test_refuses_more_machines_than_there_are_addresses() -> None:
+    with pytest.raises(
+        ValueError, match=f"expected at most {MAX_NODES} nodes, got {MAX_NODES + 1}"
+    ):
+        make_nodes([NodeTemplate()], first=MAX_NODES)

@@ -85,6 +85,30 @@ _COLUMNS = [
     {"name": "Quoted", "type": "string", "jsonPath": r".metadata.labels.a\.b/c"},
     {"name": "Wrong", "type": "integer", "jsonPath": ".spec.color"},
 ]
+_PATHS = {
+    "Quoted": ".metadata.labels['a.b/c']",
+    "Escaped": r".metadata.labels['a\.b/c']",
+    "First": ".spec.rows[0].a",
+    "Last": ".spec.rows[-1].a",
+    "Fifth": ".spec.rows[4].a",
+    "Slice": ".spec.rows[1:].a",
+    "Deep": "..a",
+    "Has": ".spec.rows[?(@.b)].a",
+    "Is": ".spec.rows[?(@.name=='y')].a",
+    "Not": '.spec.rows[?(@.name!="x")].a',
+    "Less": ".spec.rows[?(@.a<2)].name",
+    "Least": ".spec.rows[?(@.a>=3)].name",
+    "Words": '.spec.rows[?(@.name>"x")].a',
+    "Mixed": '.spec.rows[?(@.a>"x")].name',
+    "True": ".spec.rows[?(@.on==true)].name",
+    "Bare": ".spec.rows[?(@.name==y)].a",
+    "On": ".spec.rows[1].on",
+}
+_ROWS = [
+    {"name": "x", "a": 1},
+    {"name": "y", "a": 2, "b": "c", "on": True},
+    {"name": "z", "a": 3, "on": False},
+]
 
 _ODD_METADATA: list[Any] = [
     widget({}, "X_y"),
@@ -310,6 +334,39 @@ SCRIPTS: dict[str, list[Step]] = {
         get(WIDGETS, accept=TABLE),
         get(f"{WIDGETS}/x", accept=TABLE),
         get(f"{WIDGETS}?includeObject=None", accept=TABLE),
+    ],
+    "custom objects: paths of columns": [
+        *serving(
+            ANYTHING,
+            additionalPrinterColumns=[
+                *(
+                    {"name": name, "type": "string", "jsonPath": path}
+                    for name, path in _PATHS.items()
+                ),
+                {"name": "Since", "type": "date", "jsonPath": ".spec.since"},
+            ],
+        ),
+        post(
+            WIDGETS,
+            widget(
+                {"rows": _ROWS, "since": "soon"},
+                metadata={"name": "x", "labels": {"a.b/c": "v"}},
+            ),
+        ),
+        post(WIDGETS, widget({"rows": "none", "since": 3}, "y")),
+        get(WIDGETS, accept=TABLE),
+    ],
+    "custom objects: a column that can't be read": [
+        *serving(
+            ANYTHING,
+            additionalPrinterColumns=[
+                {"name": "Color", "type": "string", "jsonPath": ".spec.color"},
+                {"name": "Double", "type": "string", "jsonPath": '.spec["color"]'},
+                {"name": "Size", "type": "string", "jsonPath": ".spec.size"},
+            ],
+        ),
+        post(WIDGETS, widget({"color": "red", "size": "big"})),
+        get(WIDGETS, accept=TABLE),
     ],
     "custom objects: no columns": [
         *serving(ANYTHING),

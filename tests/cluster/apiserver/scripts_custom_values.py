@@ -68,6 +68,7 @@ _FORMATS = struct(
             "host": "hostname",
             "cidr": "cidr",
             "weird": "weird",
+            "color": "rgbcolor",
         }.items()
     }
 )
@@ -143,6 +144,18 @@ _RULED: Object = {
                             }
                         ],
                     },
+                },
+                many={
+                    "type": "array",
+                    "maxItems": 3,
+                    "items": {**TEXT, "maxLength": 5},
+                    _RULES: [
+                        {
+                            "rule": "self.size() != 1",
+                            "message": "must not be one",
+                            "messageExpression": "'not only ' + self[1]",
+                        }
+                    ],
                 },
                 map={
                     "type": "object",
@@ -234,9 +247,10 @@ SCRIPTS: dict[str, list[Step]] = {
             *({"uuid": value} for value in ("123e4567-e89b-12d3-a456-426614174000", "x")),
             *({"byte": value} for value in ("YWJj", "x")),
             *({"duration": value} for value in ("1h", "3 days", "x")),
-            *({"uri": value} for value in ("http://a.b/c", "x")),
+            *({"uri": value} for value in ("http://a.b/c", "x", "http://[::1")),
             *({"host": value} for value in ("a.b", "-x-")),
-            *({"cidr": value} for value in ("10.0.0.0/8", "10.0.0.0")),
+            *({"cidr": value} for value in ("10.0.0.0/8", "10.0.0.0", "x")),
+            *({"color": value} for value in ("rgb(1,22,255)", "rgb(1,22,256)", "red")),
             {"weird": "x"},
         ),
     ],
@@ -318,6 +332,7 @@ SCRIPTS: dict[str, list[Step]] = {
             {"min": 1},
             {"name": "bcd"},
             {"tags": ["a", "bb"]},
+            {"many": ["a"]},
             {"map": {"k": 0}},
             {"inner": {}},
             {"odd": {"my-prop": 1, "namespace": "x"}},

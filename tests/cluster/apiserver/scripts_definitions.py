@@ -62,6 +62,13 @@ def schemas(*properties: Any) -> list[Object]:
     ]
 
 
+def approved(why: str) -> Object:
+    """A definition in a group of the Kubernetes project."""
+    annotations = {"api-approved.kubernetes.io": why}
+    metadata = {"name": "widgets.{ns}.k8s.io", "annotations": annotations}
+    return {**definition(group="{ns}.k8s.io"), "metadata": metadata}
+
+
 def changed(**spec: Any) -> Object:
     return definition("Widget", **spec)
 
@@ -90,6 +97,8 @@ SCRIPTS: dict[str, list[Step]] = {
             definition(group=""),
             definition(group="Bad_Group.x"),
             definition(group="widgets.k8s.io"),
+            approved("it is fine"),
+            approved("unapproved, for a test"),
             {**definition(), "status": {"storedVersions": ["v7"]}},
             {**definition(), "metadata": {"name": f"widgets.{GROUP}", "labels": {"a b": "c"}}},
         ],
@@ -329,6 +338,11 @@ SCRIPTS: dict[str, list[Step]] = {
                 "items": {"type": "array", "items": _TEXT},
                 "x-kubernetes-list-type": "set",
             },
+            {
+                "type": "array",
+                "items": {"type": "array", "items": _TEXT, "x-kubernetes-list-type": "set"},
+                "x-kubernetes-list-type": "set",
+            },
             {"type": "object", "x-kubernetes-map-type": "other"},
             {"type": "string", "x-kubernetes-map-type": "atomic"},
         ),
@@ -362,11 +376,20 @@ SCRIPTS: dict[str, list[Step]] = {
                     {"rule": "oldSelf.min == self.min"},
                     {"rule": "1 + 1"},
                     {"rule": ""},
+                    {"rule": "self.min > 1", "messageExpression": "1 + 1"},
                     {"rule": "self.min > 1", "message": "a\nb"},
                     {"rule": "self.min > 1", "reason": "Odd"},
                     {"rule": "self.min > 1", "fieldPath": ".none"},
                 )
-            )
+            ),
+            *(
+                {
+                    "type": "object",
+                    "properties": {"a.b": _TEXT},
+                    "x-kubernetes-validations": [{"rule": "true", "fieldPath": path}],
+                }
+                for path in ("['a.b']", ".a.b")
+            ),
         ),
     ),
     "a definition and its life": [

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.cluster.apiserver.compared_requests import (
+    STRATEGIC,
     Object,
     Step,
     delete,
@@ -21,6 +22,8 @@ APPS = "/apis/apps/v1/namespaces/{ns}"
 CORE = "/api/v1/namespaces/{ns}"
 BATCH = "/apis/batch/v1/namespaces/{ns}"
 SELECTOR = {"matchLabels": {"a": "b"}}
+SUSPENDED = {"status": {"conditions": [{"type": "Suspended", "status": "True"}]}}
+ENLARGED = {"name": "c", "resources": {"requests": {"cpu": "1"}}}
 
 
 def template(**spec: Any) -> Object:
@@ -107,13 +110,24 @@ SCRIPTS: dict[str, list[Step]] = {
         *tries_of("ReplicaSet", "replicasets"),
         *changes_of("ReplicaSet", "replicasets"),
     ],
-    "daemon sets": [*tries_of("DaemonSet", "daemonsets"), *changes_of("DaemonSet", "daemonsets")],
+    "daemon sets": [
+        *tries_of("DaemonSet", "daemonsets"),
+        *trying(
+            f"{APPS}/daemonsets",
+            [
+                maker("DaemonSet", updateStrategy={"type": "Foo"}),
+                maker("DaemonSet", updateStrategy={"type": "OnDelete"}),
+            ],
+        ),
+        *changes_of("DaemonSet", "daemonsets"),
+    ],
     "stateful sets": [
         *tries_of("StatefulSet", "statefulsets"),
         *trying(
             f"{APPS}/statefulsets",
             [
                 maker("StatefulSet", podManagementPolicy="Foo"),
+                maker("StatefulSet", updateStrategy={"type": "Foo"}),
                 maker(
                     "StatefulSet",
                     serviceName="s",
@@ -141,16 +155,26 @@ SCRIPTS: dict[str, list[Step]] = {
         *changes_of("StatefulSet", "statefulsets"),
         patch(f"{APPS}/statefulsets/x", {"spec": {"serviceName": "s"}}),
     ],
-    "replication controllers": trying(
-        f"{CORE}/replicationcontrollers",
-        [
+    "replication controllers": [
+        *trying(
+            f"{CORE}/replicationcontrollers",
+            [
+                thing("v1", "ReplicationController", spec={"template": template()}),
+                thing("v1", "ReplicationController"),
+                thing(
+                    "v1",
+                    "ReplicationController",
+                    spec={"selector": {"x": "y"}, "template": template()},
+                ),
+            ],
+        ),
+        post(
+            f"{CORE}/replicationcontrollers",
             thing("v1", "ReplicationController", spec={"template": template()}),
-            thing("v1", "ReplicationController"),
-            thing(
-                "v1", "ReplicationController", spec={"selector": {"x": "y"}, "template": template()}
-            ),
-        ],
-    ),
+        ),
+        patch(f"{CORE}/replicationcontrollers/x/scale", {"spec": {"replicas": 3}}),
+        get(f"{CORE}/replicationcontrollers/x/scale"),
+    ],
     "jobs": [
         *trying(
             f"{BATCH}/jobs",
@@ -162,6 +186,21 @@ SCRIPTS: dict[str, list[Step]] = {
                 job(selector={"matchLabels": {"a": "b"}}),
                 thing("batch/v1", "Job"),
                 job(manualSelector=True, selector=SELECTOR),
+                job(completionMode="Indexed", parallelism=2),
+                job(template=template(restartPolicy="Foo")),
+                job(
+                    podFailurePolicy={
+                        "rules": [
+                            {
+                                "action": "Ignore",
+                                "onPodConditions": [
+                                    {"type": "DisruptionTarget"},
+                                    {"type": "ConfigIssue", "status": "False"},
+                                ],
+                            }
+                        ]
+                    }
+                ),
             ],
         ),
         post(f"{BATCH}/jobs", job()),
@@ -170,6 +209,15 @@ SCRIPTS: dict[str, list[Step]] = {
         patch(f"{BATCH}/jobs/x", {"spec": {"suspend": True}}),
         delete(f"{BATCH}/jobs/x"),
         delete(f"{BATCH}/jobs/x", {"propagationPolicy": "Background"}),
+        post(f"{BATCH}/jobs", job(suspend=True)),
+        patch(f"{BATCH}/jobs/x/status", SUSPENDED),
+        patch(f"{BATCH}/jobs/x", {"spec": {"template": {"spec": {"nodeSelector": {"a": "b"}}}}}),
+        patch(
+            f"{BATCH}/jobs/x",
+            {"spec": {"template": {"spec": {"containers": [ENLARGED]}}}},
+            STRATEGIC,
+        ),
+        patch(f"{BATCH}/jobs/x", {"spec": {"suspend": False}}),
         *trying(
             f"{BATCH}/cronjobs",
             [

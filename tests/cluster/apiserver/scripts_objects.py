@@ -20,6 +20,7 @@ PODS = "/api/v1/namespaces/{ns}/pods"
 MAPS = "/api/v1/namespaces/{ns}/configmaps"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/{ns}/leases"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/{ns}/deployments"
+BUDGETS = "/apis/policy/v1/namespaces/{ns}/poddisruptionbudgets"
 
 
 def config(name: str, **meta: object) -> Object:
@@ -217,6 +218,7 @@ SCRIPTS: dict[str, list[Step]] = {
             # The real server goes through maps in any order: one bad key each.
             *(pod("x", labels={key: "b"}) for key in ("/a", "a/", "a/b/c", "A.b/c")),
             pod("x", annotations={"a b": "c"}),
+            pod("x", annotations={"a": "b" * 256 * 1024}),
             pod("x", ownerReferences=[{"apiVersion": "", "kind": "", "name": "", "uid": ""}]),
             pod(
                 "x",
@@ -239,6 +241,39 @@ SCRIPTS: dict[str, list[Step]] = {
             '{"nope":1,"metadata":{"name":"x","labels":{"a":"1"},"labels":{"a":"\\":"}}}',
             '{"metadata":{"name":"x","name":"y","name":"x"}}',
         )
+    ],
+    "strategic patches": [
+        post(
+            BUDGETS,
+            thing(
+                "policy/v1",
+                "PodDisruptionBudget",
+                spec={"minAvailable": 1, "selector": {"matchLabels": {"a": "b"}}},
+            ),
+        ),
+        patch(f"{BUDGETS}/x", {"spec": {"selector": {"matchLabels": {"c": "d"}}}}, STRATEGIC),
+        post(DEPLOYMENTS, deployment()),
+        *(
+            patch(f"{DEPLOYMENTS}/d", {"spec": {"template": {"spec": spec}}}, STRATEGIC)
+            for spec in (
+                {"containers": [{"name": "c", "args": ["a", "b"]}]},
+                {
+                    "containers": [
+                        {"name": "c", "args": ["c", "b"], "$setElementOrder/args": ["c", "b"]}
+                    ]
+                },
+                {"$setElementOrder/containers": [{"name": "c"}], "containers": "x"},
+            )
+        ),
+        patch(
+            f"{DEPLOYMENTS}/d",
+            {
+                "spec": {
+                    "strategy": {"$retainKeys": ["type"], "type": "Recreate", "rollingUpdate": None}
+                }
+            },
+            STRATEGIC,
+        ),
     ],
     "namespaces": [
         post("/api/v1/namespaces", thing("v1", "Namespace", "{ns}-2")),

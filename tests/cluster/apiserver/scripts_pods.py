@@ -228,6 +228,22 @@ SCRIPTS: dict[str, list[Step]] = {
         post(f"{PODS}/p/eviction", eviction("p")),
         get(f"{PODS}/p"),
     ],
+    "eviction of unhealthy pods": [
+        post(PODS, pod("a", {"nodeName": "n1"}, labels={"app": "x"})),
+        patch(f"{PODS}/a/status", {"status": {"phase": "Running"}}),
+        post(
+            BUDGETS,
+            thing(
+                "policy/v1",
+                "PodDisruptionBudget",
+                spec={"minAvailable": 1, "selector": {"matchLabels": {"app": "x"}}},
+            ),
+        ),
+        patch(f"{BUDGETS}/x/status", {"status": {"observedGeneration": 1, "desiredHealthy": 1}}),
+        post(f"{PODS}/a/eviction", eviction("a")),
+        patch(f"{BUDGETS}/x", {"spec": {"unhealthyPodEvictionPolicy": "AlwaysAllow"}}),
+        post(f"{PODS}/a/eviction", eviction("a")),
+    ],
     "changes": [
         post(PODS, pod("u", {"nodeSelector": {"a": "b"}}, labels={"a": "b"})),
         put(f"{PODS}/u", pod("u", {"nodeSelector": {"a": "b"}}, labels={"a": "c"})),

@@ -66,6 +66,48 @@ def test_keeps_a_zero_that_is_said_on_purpose(real_server: ControlPlane) -> None
     assert made["spec"]["strategy"]["rollingUpdate"] == {"maxSurge": "25%", "maxUnavailable": "25%"}
 
 
+def test_reads_the_schema_of_a_definition(real_server: ControlPlane) -> None:
+    names = {"plural": "rows", "kind": "Row"}
+    properties = {
+        "list": {"type": "array", "items": {"type": "string"}},
+        "map": {"type": "object", "additionalProperties": {"type": "number", "minimum": 1.5}},
+        "any": {"type": "object", "additionalProperties": True},
+        "choice": {"type": "number", "default": 1.5, "enum": [1.5, 2]},
+    }
+    schema = {"openAPIV3Schema": {"type": "object", "properties": properties}}
+    versions = [{"name": "v1", "served": True, "storage": True, "schema": schema}]
+    spec = {"group": "a.b", "scope": "Cluster", "names": names, "versions": versions}
+    read = _answered(
+        real_server,
+        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions?dryRun=All",
+        {**_meta("apiextensions.k8s.io/v1", "CustomResourceDefinition", "rows.a.b"), "spec": spec},
+    )
+    assert read["spec"]["versions"] == versions
+
+
+def test_reads_lists_in_a_map(real_server: ControlPlane) -> None:
+    extra = {"scopes": ["a", "b"], "none": []}
+    attributes = {"verb": "get", "resource": "pods"}
+    spec = {"user": "me", "extra": extra, "resourceAttributes": attributes}
+    read = _answered(
+        real_server,
+        "/apis/authorization.k8s.io/v1/subjectaccessreviews",
+        {**_meta("authorization.k8s.io/v1", "SubjectAccessReview", ""), "spec": spec},
+    )
+    assert read["spec"] == spec
+
+
+def _meta(api_version: str, kind: str, name: str) -> Object:
+    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": name}}
+
+
+def _answered(real_server: ControlPlane, path: str, body: Object) -> Object:
+    """What the real server answers to a POST, as protobuf."""
+    asking = real_server.api_for()
+    asking._headers["Accept"] = PROTOBUF
+    return decode_protobuf(asking.text("POST", path, body))
+
+
 def test_knows_the_numbers_of_the_go_types(real_programs: None) -> None:
     assert NUMBERS_FILE.read_text() == describe()
 

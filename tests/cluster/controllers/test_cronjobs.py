@@ -108,6 +108,7 @@ def moment(text: str) -> float:
         ("0 0 13 * 5", "2026-02-01 00:00", "2026-02-06 00:00"),  # either of the two
         ("0 0 * * 7", "2026-01-01 00:00", "2026-01-04 00:00"),
         ("5-20/5 1 * jan *", "2026-01-01 01:10", "2026-01-01 01:15"),
+        ("50/5 * * * *", "2026-01-01 01:51", "2026-01-01 01:55"),
         ("@hourly", "2026-01-01 01:10", "2026-01-01 02:00"),
         ("@weekly", "2026-01-01 01:10", "2026-01-04 00:00"),
     ],
@@ -128,6 +129,7 @@ def test_has_no_time_for_a_day_that_never_comes() -> None:
         ("5-1 * * * *", "beyond end of range"),
         ("*/0 * * * *", "positive number"),
         ("x * * * *", "minute: expected a number, got 'x'"),
+        ("*/x * * * *", "minute: expected a number after /, got 'x'"),
         ("* * *", "expected exactly 5 fields, found 3: [* * *]"),
     ],
 )
@@ -144,3 +146,53 @@ def test_keeps_to_a_time_zone() -> None:
     assert schedule.next_after(moment("2026-03-28 12:00")) == moment("2026-03-30 00:30")
     with pytest.raises(ValueError, match="unknown time zone Nowhere"):
         parse_schedule("* * * * *", "Nowhere")
+
+
+def test_runs_the_latest_of_many_missed_times_once() -> None:
+    with virtual_cluster() as cluster:
+        cluster.nodes(1)
+        cluster.create(cron_job("* * * * *", suspend=True))
+        cluster.advance(3 * 3600)
+        cluster.change(CRONJOBS, "tick", suspend=False)
+        cluster.settle()
+        assert jobs(cluster) == [f"tick-{int(cluster.clock.now()) // 60}"]
+        [event] = cluster.events("TooManyMissedTimes")
+        assert "Set or decrease .spec.startingDeadlineSeconds" in event["message"]
+
+
+def test_goes_on_if_another_job_has_the_name() -> None:
+    with virtual_cluster() as cluster:
+        cluster.nodes(1)
+        cluster.create(cron_job("* * * * *"))
+        taken = f"tick-{int(cluster.clock.now()) // 60 + 1}"
+        other = workload("Job", taken, group="batch/v1", pod={"restartPolicy": "Never"})
+        cluster.create(other)
+        cluster.advance(60)
+        assert jobs(cluster) == [taken]
+        assert "ownerReferences" not in cluster.get(JOBS, taken)["metadata"]
+        assert "lastScheduleTime" in cluster.get(CRONJOBS, "tick")["status"]  # not tried again
+        cluster.advance(60)
+        assert len(jobs(cluster)) == 2
+
+
+def test_starts_nothing_while_it_is_deleted() -> None:
+    with virtual_cluster() as cluster:
+        cluster.nodes(1)
+        made = cron_job("* * * * *")
+        made["metadata"]["finalizers"] = ["example.com/wait"]
+        cluster.create(made)
+        cluster.verbs.delete(CRONJOBS, "default", "tick")
+        cluster.advance(180)
+        assert jobs(cluster) == []
+
+
+@pytest.mark.parametrize(
+    ("sunday", "monday"),
+    [
+        ("2026-03-28 23:00", "2026-03-29 22:00"),  # has 23 hours
+        ("2026-10-24 22:00", "2026-10-25 23:00"),  # has 25
+    ],
+)
+def test_begins_at_midnight_after_the_clocks_change(sunday: str, monday: str) -> None:
+    schedule = parse_schedule("0 0 * * mon", "Europe/Berlin")
+    assert schedule.next_after(moment(sunday)) == moment(monday)

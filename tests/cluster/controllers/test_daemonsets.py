@@ -1,6 +1,13 @@
 from __future__ import annotations
 
-from tests.cluster.virtual_cluster import NODES, PODS, VirtualCluster, virtual_cluster, workload
+from tests.cluster.virtual_cluster import (
+    NODES,
+    PODS,
+    VirtualCluster,
+    pod,
+    virtual_cluster,
+    workload,
+)
 
 from mooring.cluster.apiserver.store import Object
 from mooring.cluster.controllers.daemonsets import DAEMONSETS
@@ -134,3 +141,61 @@ def test_takes_its_time_with_replacing_a_pod_that_its_node_turns_away() -> None:
         cluster.create(workload("DaemonSet", "agent"))
         cluster.advance(60)
         assert len(cluster.events("SuccessfulCreate")) == 6  # after 1, 2, 4, 8 and 16 seconds
+
+
+def test_knows_the_pods_of_earlier_controllers_that_wait_for_their_node() -> None:
+    with virtual_cluster(binds=False) as cluster:
+        cluster.nodes(2)
+        cluster.create(workload("DaemonSet", "agent"))
+        cluster.settle()
+        made = cluster.pod_names()
+        cluster.restart_controllers()
+        cluster.settle()
+        assert cluster.pod_names() == made
+        assert cluster.get(DAEMONSETS, "agent")["status"]["currentNumberScheduled"] == 2
+
+
+def test_keeps_the_oldest_of_the_pods_on_a_node() -> None:
+    with virtual_cluster() as cluster:
+        cluster.nodes(1)
+        cluster.create(workload("DaemonSet", "agent"))
+        cluster.advance(5)
+        [first] = cluster.pods()
+        second = pod("a-second", node="n0", labels=first["metadata"]["labels"])
+        second["metadata"]["ownerReferences"] = first["metadata"]["ownerReferences"]
+        cluster.create(second)
+        cluster.advance(60)
+        assert cluster.pod_names() == [first["metadata"]["name"]]
+
+
+def test_leaves_old_pods_alone_if_it_is_told_to_wait() -> None:
+    with virtual_cluster() as cluster:
+        cluster.nodes(1)
+        cluster.create(workload("DaemonSet", "agent", updateStrategy={"type": "OnDelete"}))
+        cluster.advance(1)
+        [old] = cluster.pod_names()
+        cluster.change(DAEMONSETS, "agent", template__spec__hostNetwork=True)
+        cluster.advance(60)
+        assert cluster.pod_names() == [old]
+        cluster.verbs.delete(PODS, "default", old)
+        cluster.advance(60)
+        [new] = cluster.pods()
+        assert new["metadata"]["name"] != old
+        assert cluster.get(DAEMONSETS, "agent")["status"]["updatedNumberScheduled"] == 1
+
+
+def test_runs_on_the_network_of_a_node_that_has_none_yet() -> None:
+    with virtual_cluster(controllers=["daemonsets"]) as cluster:
+        cluster.nodes(1, taints=("node.kubernetes.io/network-unavailable:NoSchedule",))
+        cluster.create(workload("DaemonSet", "plugin", pod={"hostNetwork": True}))
+        cluster.create(workload("DaemonSet", "agent"))
+        cluster.advance(1)
+        assert [pod["metadata"]["labels"]["app"] for pod in cluster.pods()] == ["plugin"]
+
+
+def test_goes_to_the_one_node_that_it_names() -> None:
+    with virtual_cluster() as cluster:
+        cluster.nodes(3)
+        cluster.create(workload("DaemonSet", "agent", pod={"nodeName": "n1"}))
+        cluster.advance(1)
+        assert hosts(cluster) == {"n1": "Running"}

@@ -104,6 +104,30 @@ def test_keeps_within_its_limits_while_it_rolls(surge: Any, missing: Any) -> Non
         assert rollout(cluster)["updatedReplicas"] == size
 
 
+def test_gets_on_although_neither_surge_nor_absence_comes_to_a_pod() -> None:
+    rolling = {"maxSurge": 0, "maxUnavailable": "10%"}  # of 4, rounded down: none
+    with virtual_cluster() as cluster:
+        cluster.nodes(3)
+        cluster.create(
+            workload("Deployment", "web", replicas=4, strategy={"rollingUpdate": rolling})
+        )
+        cluster.advance(2)
+        set_image(cluster, "app:2")
+        cluster.advance(60)
+        assert {pod["spec"]["containers"][0]["image"] for pod in cluster.pods()} == {"app:2"}
+
+
+def test_counts_as_available_what_has_been_ready_for_long_enough() -> None:
+    with virtual_cluster() as cluster:
+        cluster.nodes(1)
+        cluster.create(workload("Deployment", "web", replicas=1, minReadySeconds=30))
+        cluster.advance(10)
+        assert cluster.get(DEPLOYMENTS, "web")["status"]["readyReplicas"] == 1
+        assert "availableReplicas" not in cluster.get(DEPLOYMENTS, "web")["status"]
+        cluster.advance(30)
+        assert cluster.get(DEPLOYMENTS, "web")["status"]["availableReplicas"] == 1
+
+
 def test_goes_back_to_a_former_template() -> None:
     with virtual_cluster() as cluster:
         cluster.nodes(3)

@@ -11,6 +11,7 @@ from tests.cluster.virtual_cluster import (
     workload,
 )
 
+from mooring.client.errors import StatusError
 from mooring.cluster.apiserver.store import Object
 from mooring.cluster.controllers.jobs import INDEX, JOBS, _format_indexes, _parse_indexes
 
@@ -150,6 +151,68 @@ def test_waits_while_it_is_suspended() -> None:
         cluster.change(JOBS, "work", suspend=False)
         cluster.advance(5)
         assert conditions(cluster.get(JOBS, "work"))["Complete"] == "True"
+
+
+def test_takes_its_pods_away_when_it_is_suspended() -> None:
+    with virtual_cluster() as cluster:
+        cluster.nodes()
+        cluster.create(job(duration="20s", completions=2, parallelism=2, backoffLimit=0))
+        cluster.advance(2)
+        assert len(cluster.pods()) == 2
+        cluster.change(JOBS, "work", suspend=True)
+        cluster.advance(5)
+        assert cluster.pods() == []
+        assert "active" not in status(cluster)
+        assert "failed" not in status(cluster)
+        cluster.change(JOBS, "work", suspend=False)
+        cluster.advance(25)
+        assert conditions(cluster.get(JOBS, "work"))["Complete"] == "True"
+
+
+def test_takes_pods_away_when_fewer_may_run() -> None:
+    with virtual_cluster() as cluster:
+        cluster.nodes()
+        cluster.create(job(duration="1h", completions=5, parallelism=3))
+        cluster.advance(2)
+        cluster.change(JOBS, "work", parallelism=1)
+        cluster.advance(5)
+        assert len(cluster.pods()) == 1
+        assert "failed" not in status(cluster)
+
+
+def test_starts_no_pod_for_a_queue_whose_work_is_done() -> None:
+    with virtual_cluster() as cluster:
+        cluster.nodes()
+        cluster.create(job(duration="30s", parallelism=2))
+        cluster.advance(2)
+        first, second = cluster.pod_names()
+
+        def succeed(value: Object) -> None:
+            value["status"]["phase"] = "Succeeded"
+
+        cluster.verbs.modify(PODS, "default", first, succeed, subresource="status")
+        cluster.advance(5)
+        assert cluster.pod_names() == [first, second]
+        assert status(cluster)["active"] == 1
+        cluster.advance(30)
+        assert conditions(cluster.get(JOBS, "work"))["Complete"] == "True"
+
+
+def test_may_be_sent_elsewhere_while_it_is_suspended_and_not_changed_otherwise() -> None:
+    with virtual_cluster() as cluster:
+        cluster.nodes()
+        cluster.create(job(duration="1h", suspend=True))
+        with pytest.raises(StatusError, match=r"spec\.template: .*immutable"):  # pods may be left
+            cluster.change(JOBS, "work", template__spec__nodeSelector={"disk": "ssd"})
+        cluster.advance(1)
+        cluster.change(JOBS, "work", template__spec__nodeSelector={"disk": "ssd"})
+        with pytest.raises(StatusError, match=r"spec\.template\.spec: .*immutable"):
+            cluster.change(JOBS, "work", template__spec__hostNetwork=True)
+        cluster.change(JOBS, "work", suspend=False)
+        with pytest.raises(StatusError, match=r"spec\.template: .*immutable"):
+            cluster.change(JOBS, "work", template__spec__nodeSelector={"disk": "hdd"})
+        cluster.advance(1)
+        assert cluster.pods()[0]["spec"]["nodeSelector"] == {"disk": "ssd"}
 
 
 def test_is_deleted_some_time_after_its_end() -> None:

@@ -203,3 +203,46 @@ def test_makes_the_claims_that_a_pod_describes_itself() -> None:
         cluster.verbs.delete(PODS, "default", "p", grace=0)
         cluster.settle()
         assert names(cluster.all(CLAIMS)) == names(cluster.all(VOLUMES)) == []
+
+
+@pytest.mark.parametrize(
+    "unfit",
+    [
+        volume("v", "2Gi", of="fast"),
+        volume("v", "2Gi", volumeMode="Block"),
+        volume("v", "2Gi", accessModes=["ReadOnlyMany"]),
+    ],
+    ids=["class", "mode", "access"],
+)
+def test_leaves_a_volume_that_will_not_do(unfit: Object) -> None:
+    with virtual_cluster() as cluster:
+        cluster.create(unfit, claim())
+        cluster.settle()
+        assert phases(cluster) == {"data": "Pending", "v": "Available"}
+
+
+def test_finds_a_volume_by_its_labels() -> None:
+    with virtual_cluster() as cluster:
+        cluster.create(volume("plain", "1Gi"), volume("labelled", "5Gi"))
+
+        def label(value: Object) -> None:
+            value["metadata"]["labels"] = {"disk": "ssd"}
+
+        cluster.verbs.modify(VOLUMES, "", "labelled", label)
+        cluster.create(claim(selector={"matchLabels": {"disk": "ssd"}}))
+        cluster.settle()
+        assert phases(cluster) == {"data": "Bound", "labelled": "Bound", "plain": "Available"}
+
+
+@pytest.mark.parametrize("node", ["bare", "gone"])
+def test_makes_a_volume_for_every_node_if_it_can_not_tell_where_the_pod_is(node: str) -> None:
+    with virtual_cluster() as cluster:
+        cluster.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "bare"}})
+        cluster.create(storage_class("local", SIMULATED, waits=True))
+        waiting = claim(of="local")
+        waiting["metadata"]["annotations"] = {SELECTED_NODE: node}
+        cluster.create(waiting)
+        cluster.settle()
+        [made] = cluster.all(VOLUMES)
+        assert made["status"]["phase"] == "Bound"
+        assert "nodeAffinity" not in made["spec"]

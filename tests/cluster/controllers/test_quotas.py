@@ -151,3 +151,34 @@ def test_limit_ranges_apply_to_the_pods_of_workloads() -> None:
         big["spec"]["containers"][0]["resources"]["limits"] = {"cpu": "600m"}
         with pytest.raises(Forbidden, match="maximum cpu usage per Container is 500m, but limit"):
             cluster.create(big)
+
+
+def test_counts_a_pod_that_does_not_end_until_its_grace_is_over() -> None:
+    with virtual_cluster(kubelets=False) as cluster:
+        cluster.nodes(1)
+        cluster.create(quota({"pods": "2"}))
+        cluster.settle()
+        cluster.create(pod("stuck", terminationGracePeriodSeconds=200))
+        cluster.advance(1)
+        cluster.verbs.delete(PODS, "default", "stuck")
+        cluster.advance(100)
+        assert used(cluster) == {"pods": "1"}
+        cluster.advance(900)  # counted anew now and then
+        assert cluster.pod_names() == ["stuck"]
+        assert used(cluster) == {"pods": "0"}
+
+
+def test_limits_nothing_once_it_is_deleted() -> None:
+    with virtual_cluster() as cluster:
+        cluster.nodes(1)
+        cluster.create(quota({"pods": "1"}))
+        cluster.settle()
+        cluster.create(pod("first"))
+        cluster.verbs.delete(QUOTAS, "default", "quota")
+        cluster.create(pod("second"))
+        cluster.verbs.delete(PODS, "default", "first")
+        cluster.advance(60)
+        assert cluster.pod_names() == ["second"]
+        cluster.create(quota({"pods": "1"}))
+        cluster.settle()
+        assert used(cluster) == {"pods": "1"}

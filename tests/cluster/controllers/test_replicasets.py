@@ -84,14 +84,17 @@ def test_obeys_the_cost_of_a_deletion() -> None:
         cluster.nodes()
         cluster.create(workload("ReplicaSet", "web", replicas=3))
         cluster.advance(1)
-        dear, cheap, _ = cluster.pod_names()
-        for name, cost in ((dear, "100"), (cheap, "-5")):
+        dear, cheap, unclear = cluster.pod_names()
+        for name, cost in ((dear, "100"), (cheap, "-5"), (unclear, "much")):
 
             def mark(pod: Object, cost: str = cost) -> None:
                 key = "controller.kubernetes.io/pod-deletion-cost"
                 pod["metadata"]["annotations"] = {key: cost}
 
             cluster.verbs.modify(PODS, "default", name, mark)
+        cluster.change(REPLICASETS, "web", replicas=2)
+        cluster.advance(1)
+        assert cluster.pod_names() == [dear, unclear]  # that is no number, and so costs nothing
         cluster.change(REPLICASETS, "web", replicas=1)
         cluster.advance(1)
         assert cluster.pod_names() == [dear]

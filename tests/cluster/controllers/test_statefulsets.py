@@ -147,6 +147,19 @@ def test_leaves_pods_below_the_partition_alone() -> None:
         assert (status["currentReplicas"], status["updatedReplicas"]) == (2, 1)
 
 
+def test_leaves_old_pods_alone_if_it_is_told_to_wait() -> None:
+    with virtual_cluster() as cluster:
+        cluster.nodes(3)
+        cluster.create(database(2, updateStrategy={"type": "OnDelete"}))
+        cluster.advance(5)
+        set_image(cluster, "app:2")
+        cluster.advance(60)
+        assert images(cluster) == ["app:1", "app:1"]
+        cluster.verbs.delete(PODS, "default", "db-0")
+        cluster.advance(5)
+        assert images(cluster) == ["app:2", "app:1"]
+
+
 @pytest.mark.parametrize("start", [0, 5])
 def test_counts_from_where_it_is_told_to(start: int) -> None:
     with virtual_cluster() as cluster:

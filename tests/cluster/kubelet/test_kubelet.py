@@ -187,6 +187,24 @@ def test_refuses_a_pod_that_asks_for_other_nodes() -> None:
         )
 
 
+def test_refuses_a_pod_of_another_operating_system() -> None:
+    with lone() as cluster:
+        cluster.nodes()
+        gate = {"type": "example.com/ready", "status": "True"}
+        value = pod("p", os={"name": "windows"})
+        cluster.create(value)
+
+        def report(current: Object) -> None:
+            current["status"]["conditions"] = [gate]
+
+        cluster.verbs.modify(PODS, "default", "p", report, subresource="status")
+        cluster.bind("p", "n0")
+        cluster.advance(1)
+        seen = status(cluster, "p")
+        assert (seen["phase"], seen["reason"]) == ("Failed", "PodOSNotSupported")
+        assert conditions(cluster.get(PODS, "p")) == {"example.com/ready": "True"}  # not its own
+
+
 def test_refuses_a_pod_whose_port_is_taken() -> None:
     with lone() as cluster:
         cluster.nodes()

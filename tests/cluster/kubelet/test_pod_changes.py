@@ -75,6 +75,20 @@ def test_starts_ephemeral_containers() -> None:
         assert "running" in seen["state"]
 
 
+def test_ends_ephemeral_containers_with_their_pod() -> None:
+    with virtual_cluster() as cluster:
+        cluster.nodes(1)
+        lasts = {"mooring.dev/duration": "10s"}
+        cluster.create(pod("p", node="n0", restartPolicy="Never", annotations=lasts))
+        cluster.advance(2)
+        added = {"name": "debug", "image": "busybox", "terminationMessagePolicy": "File"}
+        change(cluster, "ephemeralcontainers", ephemeralContainers=[added])
+        cluster.advance(20)
+        assert status(cluster)["phase"] == "Succeeded"
+        [seen] = status(cluster)["ephemeralContainerStatuses"]
+        assert seen["state"]["terminated"]["exitCode"] == 0
+
+
 def test_fails_a_pod_after_its_deadline() -> None:
     with virtual_cluster() as cluster:
         cluster.nodes(1)

@@ -242,13 +242,20 @@ def _allocate_addresses(store: Store, service: Object) -> None:
     spec["clusterIPs"] = spec.get("clusterIPs") or [spec["clusterIP"]]
     spec["ipFamilies"] = spec.get("ipFamilies") or ["IPv4"]
     spec["ipFamilyPolicy"] = spec.get("ipFamilyPolicy") or "SingleStack"
-    if spec["type"] in ("NodePort", "LoadBalancer"):
+    if _has_node_ports(spec):
         busy = {port.get("nodePort") for other in others for port in other.get("ports", ())}
         _number_ports(spec, busy)
 
 
+def _has_node_ports(spec: Object) -> bool:
+    """A load balancer may do without."""
+    if spec.get("type") == "LoadBalancer":
+        return spec.get("allocateLoadBalancerNodePorts") is not False
+    return spec.get("type") == "NodePort"
+
+
 def _keep_node_ports(spec: Object, before: Object) -> None:
-    if spec.get("type") not in ("NodePort", "LoadBalancer"):
+    if not _has_node_ports(spec):
         return
     known_ports = {
         (port.get("protocol"), port.get("port")): port.get("nodePort")

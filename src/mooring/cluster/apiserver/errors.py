@@ -76,8 +76,12 @@ def not_found_value(field: str, value: Any) -> FieldError:
 
 
 def shown(value: Any) -> str:
-    """A value as messages quote it: compact JSON."""
-    return msgspec.json.encode(value).decode()
+    """A value as messages quote it: compact JSON, in which Go writes these signs as numbers."""
+    text = msgspec.json.encode(value).decode()
+    if not isinstance(value, str):
+        for sign in "<>&":
+            text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return text
 
 
 # --- one request -------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from mooring.cluster.apiserver.errors import (
     bad_request,
     forbidden_field,
     invalid_kind,
+    invalid_value,
     unsupported,
 )
 from mooring.cluster.apiserver.field_selectors import FieldSelector, parse_fields
@@ -214,7 +215,7 @@ def delete_options(request: ApiRequest) -> DeleteOptions:
     problems: ErrorList = []
     if policy and body.orphan_dependents is not None:
         why = "orphanDependents and deletionPropagation cannot be both set"
-        problems.append(forbidden_field("propagationPolicy", why))
+        problems.append(invalid_value("propagationPolicy", policy, why))
     elif policy and policy not in _POLICIES[:3]:
         problems.append(unsupported("propagationPolicy", policy, _POLICIES))
     if dry_run not in ([], ["All"]):

@@ -10,7 +10,12 @@ from mooring.api.quantity import Quantity, parse_quantity
 Amounts = dict[str, Quantity]
 Part = Literal["requests", "limits"]
 
-_POD_LEVEL: Final = ("cpu", "memory")  # and huge pages: what a pod may say for all its containers
+_POD_LEVEL: Final = ("cpu", "memory")
+
+
+def is_pod_level(name: str) -> bool:
+    """Whether a pod may request this resource for all its containers together."""
+    return name in _POD_LEVEL or name.startswith("hugepages-")
 
 
 def pod_amounts(spec: Mapping[str, Any], part: Part, *, with_overhead: bool = False) -> Amounts:
@@ -31,7 +36,7 @@ def pod_amounts(spec: Mapping[str, Any], part: Part, *, with_overhead: bool = Fa
         _raise_to(init, own)
     _raise_to(found, init)
     for name, amount in ((spec.get("resources") or {}).get(part) or {}).items():
-        if name in _POD_LEVEL or name.startswith("hugepages-"):
+        if is_pod_level(name):
             found[name] = parse_quantity(amount)
     if with_overhead:
         for name, amount in (spec.get("overhead") or {}).items():

@@ -31,6 +31,7 @@ class _Record:
 
     succeeded: dict[str, int | None] = field(default_factory=dict)  # uid -> index
     failed: dict[str, int | None] = field(default_factory=dict)
+    withdrawn: set[str] = field(default_factory=set)  # uids of pods that count as neither
     before: int = 0  # succeeded before this process
     indexes: set[int] = field(default_factory=set)  # completed
     failures: int = 0  # since the last success
@@ -89,8 +90,7 @@ class JobController(BuiltInController):
             return None
         again: float | None = None
         if job["spec"].get("suspend"):
-            for pod in active:
-                self.delete_pod(job, pod)
+            self._withdraw(job, record, active)
         else:
             again = self._manage_pods(job, record, active)
         active = [pod for pod in self.pods.of(job["metadata"]["uid"]) if pod.is_active]
@@ -115,9 +115,9 @@ class JobController(BuiltInController):
         return record
 
     def _count(self, record: _Record, pod: PodView, is_gone: bool = False) -> None:
-        """Record the result of a pod; a deleted one has failed."""
+        """Record the result of a pod; one that another client deleted has failed."""
         uid = pod.metadata.uid
-        if uid in record.succeeded or uid in record.failed:
+        if uid in record.succeeded or uid in record.failed or uid in record.withdrawn:
             return
         index = _index(pod)
         if pod.status.phase == "Succeeded":
@@ -176,8 +176,7 @@ class JobController(BuiltInController):
             wanted = min(wanted, int(completions) - count)
         elif record.successes:
             wanted = min(wanted, len(active))  # the work is done; active pods may finish
-        for pod in active[max(wanted, 0) :]:
-            self.delete_pod(job, pod)
+        self._withdraw(job, record, active[max(wanted, 0) :])
         lack = wanted - len(active)
         if lack <= 0:
             return None
@@ -191,6 +190,12 @@ class JobController(BuiltInController):
             for _ in range(min(lack, _BURST)):
                 self.create_pod(job, template, labels=_labels(job))
         return 0.0 if lack > _BURST else None
+
+    def _withdraw(self, job: Object, record: _Record, pods: list[PodView]) -> None:
+        """Delete pods that should not run now; that is no failure."""
+        for pod in pods:
+            record.withdrawn.add(pod.metadata.uid)
+            self.delete_pod(job, pod)
 
     def _pause(self, record: _Record) -> float:
         if not record.failures:

@@ -18,9 +18,13 @@ def columns_of(given: list[Object]) -> Layout:
     if not given:
         return _NAME_AND_AGE
     columns = [_NAME_AND_AGE.columns[0]]
-    paths: list[tuple[str, Path | None]] = []
+    paths: list[tuple[str, Path]] = []
     for column in given:
         path = column["jsonPath"]
+        try:
+            paths.append((column["type"], json_path(path)))
+        except BadPath:
+            break  # as kube-apiserver: the columns before it are shown
         about = f"Custom resource definition column (in JSONPath format): {path}"
         columns.append(
             {
@@ -31,23 +35,14 @@ def columns_of(given: list[Object]) -> Layout:
                 "priority": column.get("priority", 0),
             }
         )
-        paths.append((column["type"], _readable(path)))
 
     def cells(value: Object, now: float) -> list[Cell]:
         found: list[Cell] = [name_of(value)]
         for kind, path in paths:
-            found.append(_cell(None if path is None else first(value, path), kind, now))
+            found.append(_cell(first(value, path), kind, now))
         return found
 
     return Layout(columns, cells)
-
-
-def _readable(path: str) -> Path | None:
-    """Some paths are accepted although they can't be read: their column stays empty."""
-    try:
-        return json_path(path)
-    except BadPath:
-        return None
 
 
 def _cell(value: Any, kind: str, now: float) -> Cell:

@@ -317,7 +317,7 @@ def _selectable(fields: list[Object], schema: Object, place: str) -> Iterator[Fi
             yield duplicate(field, path)
             continue
         try:
-            found = schema_at(schema, json_path(path))
+            found = schema_at(schema, json_path(path, whole_keys=True))
         except BadPath as error:
             yield invalid_value(field, path, f"is an invalid path: {error}")
             continue

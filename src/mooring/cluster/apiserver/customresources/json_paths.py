@@ -1,6 +1,6 @@
 r"""JSON paths of printer columns, scale subresources and selectable fields.
 
-A path is fields, indexes and filters: `.spec.rows[0]`, `.a\.b`, `['a.b']`, `[*]`,
+A path is fields, indexes and filters: `.spec.rows[0]`, `.a\.b`, `['a.b']`, `[*]`, `..a`,
 `[?(@.type=="Ready")]`. A column shows the first value that it finds.
 """
 
@@ -20,7 +20,7 @@ from mooring.cluster.apiserver.store import Object
 _STEP: Final = re.compile(
     r"""\.\.(?P<deep>[^.\[\]]+)
     |\.(?P<field>(?:\\.|[^.\[\\])+)
-    |\[\s*(?P<quote>['"])(?P<quoted>(?:\\.|(?!(?P=quote)).)*)(?P=quote)\s*\]
+    |\['(?P<quoted>[^']*)'\]
     |\[\s*(?P<index>-?\d+)\s*\]
     |\[\s*(?P<start>-?\d*)\s*:\s*(?P<end>-?\d*)\s*(?::\s*\d*\s*)?\]
     |\[\s*\*\s*\]|\.\*
@@ -52,19 +52,32 @@ class SliceStep(msgspec.Struct, frozen=True):
     end: int | None = None
 
 
-Step = str | int | FilterStep | SliceStep
+class DescentStep(msgspec.Struct, frozen=True):
+    """A value and everything in it."""
+
+
+Step = str | int | FilterStep | SliceStep | DescentStep
 Path = tuple[Step, ...]
 
 
 @lru_cache(maxsize=4096)
-def json_path(text: str) -> Path:
-    """The steps of a path; raises BadPath."""
-    place, steps = 0, []
+def json_path(text: str, *, whole_keys: bool = False) -> Path:
+    """The steps of a path; raises BadPath.
+
+    With `whole_keys` a quoted key is one field, as in the paths of rules and of selectable fields;
+    otherwise its dots count, as client-go reads it.
+    """
+    place, steps = 0, list[Step]()
     while place < len(text):
         match = _STEP.match(text, place)
         if match is None:
             raise BadPath(f"expected [ or . but got: {text[place:].partition('.')[0]}")
-        steps.append(_step(match))
+        if match["deep"] is not None:
+            steps += (DescentStep(), match["deep"])
+        elif match["quoted"] is not None and not whole_keys:
+            steps += json_path(f".{match['quoted']}")
+        else:
+            steps.append(_step(match))
         place = match.end()
     return tuple(steps)
 
@@ -73,13 +86,11 @@ def _step(match: re.Match[str]) -> Step:
     if match["field"] is not None:
         return re.sub(r"\\(.)", r"\1", match["field"])
     if match["quoted"] is not None:
-        return re.sub(r"\\(.)", r"\1", match["quoted"])
+        return match["quoted"]
     if match["index"] is not None:
         return int(match["index"])
     if match["path"] is not None:
         return FilterStep(json_path(match["path"]), match["test"] or "", _literal(match["value"]))
-    if match["deep"] is not None:
-        raise BadPath(f"recursive descent is not supported: ..{match['deep']}")
     start, end = match["start"], match["end"]
     return SliceStep(int(start) if start else None, int(end) if end else None)
 
@@ -92,7 +103,7 @@ def _literal(text: str | None) -> Any:
     try:
         return json.loads(text)
     except ValueError:
-        return text
+        return msgspec.UNSET  # a bare word: such a filter is accepted, and finds nothing
 
 
 def find(value: Any, path: Path) -> Iterator[Any]:
@@ -108,18 +119,28 @@ def find(value: Any, path: Path) -> Iterator[Any]:
         if isinstance(value, list) and -len(value) <= step < len(value):
             yield from find(value[step], rest)
     elif isinstance(step, SliceStep):
-        parts = list(value.values()) if isinstance(value, dict) else value
-        if isinstance(parts, list):
-            for part in parts[step.start : step.end]:
-                yield from find(part, rest)
+        for part in _parts(value)[step.start : step.end]:
+            yield from find(part, rest)
+    elif isinstance(step, DescentStep):
+        yield from find(value, rest)
+        for part in _parts(value):
+            yield from find(part, path)
     elif isinstance(value, list):
         for part in value:
             if any(_passes(found, step) for found in find(part, step.path)):
                 yield from find(part, rest)
 
 
+def _parts(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        return list(value.values())
+    return value if isinstance(value, list) else []
+
+
 def _passes(found: Any, step: FilterStep) -> bool:
     wanted = step.value
+    if wanted is msgspec.UNSET:
+        return False
     match step.test:
         case "":
             return True

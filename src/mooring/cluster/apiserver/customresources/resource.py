@@ -46,7 +46,7 @@ class CustomVersion:
         self.scale: ScalePaths | None = _scale_paths(subresources.get("scale"))
         self.layout: Layout = columns_of(version.get("additionalPrinterColumns") or [])
         self.selectable: dict[str, Path] = {
-            one["jsonPath"].removeprefix("."): json_path(one["jsonPath"])
+            one["jsonPath"].removeprefix("."): json_path(one["jsonPath"], whole_keys=True)
             for one in version.get("selectableFields") or ()
         }
         self.warning: str | None = version.get("deprecationWarning")

@@ -140,7 +140,7 @@ def _unknown_field(fields: list[str], schema: Object, is_object: bool) -> str:
 
 def _is_path(path: str, schema: Object) -> bool:
     try:
-        return schema_at(schema, json_path(path)) is not None
+        return schema_at(schema, json_path(path, whole_keys=True)) is not None
     except BadPath:
         return False
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from mooring.cluster.apiserver.pod_resources import is_pod_level, pod_amounts
 from mooring.cluster.apiserver.quantities import canonical, spell_resources
 from mooring.cluster.apiserver.store import Object
 
@@ -135,17 +136,25 @@ def _set_defaults_volume(volume: Object) -> None:
 
 
 def _set_defaults_pod_resources(spec: Object) -> None:
-    """Pod-level requests default to the limits, unless containers request the resource."""
+    """Pod-level requests default to those of the containers, then to the pod-level limits.
+
+    Huge pages can't be overcommitted: they have the limits of the containers as well.
+    """
     whole: Any = spec.get("resources")
-    if not whole or not whole.get("limits"):
+    if not whole or not (whole.get("limits") or whole.get("requests")):
         return
-    requests = dict(whole.get("requests", {}))
-    named = {name for one in _containers(spec) for name in one["resources"].get("requests", ())}
-    for name, amount in whole["limits"].items():
-        if name not in requests and name not in named:
-            requests[name] = amount
-    if requests:
-        whole["requests"] = requests
+    parts = {part: spec.get(part) for part in ("containers", "initContainers")}
+    limits = dict(whole.get("limits") or {})
+    for name, amount in pod_amounts(parts, "limits").items():
+        if name.startswith("hugepages-"):
+            limits.setdefault(name, str(amount))
+    if not limits:
+        return
+    asked = {name: str(amount) for name, amount in pod_amounts(parts, "requests").items()}
+    usual = {name: amount for name, amount in {**limits, **asked}.items() if is_pod_level(name)}
+    whole["limits"] = limits
+    if usual:
+        whole["requests"] = {**usual, **(whole.get("requests") or {})}
 
 
 def _tag(image: str) -> str:

@@ -17,14 +17,17 @@ from mooring.cluster.apiserver.errors import (
     not_found_value,
     one_of,
     required,
+    unsupported,
 )
 from mooring.cluster.apiserver.names import label_faults, qualified_name_faults
+from mooring.cluster.apiserver.pod_resources import amounts_of, is_pod_level, pod_amounts
 
 PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
 BAD_PORT: Final = "must be between 1 and 65535, inclusive"
 NEGATIVE: Final = "must be greater than or equal to 0"
 _PULL_POLICIES: Final = ("Always", "IfNotPresent", "Never")
 _STANDARD: Final = ("cpu", "memory", "ephemeral-storage")
+_OF_PODS: Final = ("cpu", "hugepages-", "memory")
 _PORT_NAME: Final = re.compile(r"[-a-z0-9]*")
 _VARIABLE: Final = re.compile(r"[ -<>-~]+")
 _ONLY_FOR_SIDECARS: Final = ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
@@ -162,14 +165,34 @@ def _validate_volume_mounts(
 # --- resources ---------------------------------------------------------------------------------
 
 
-def validate_resources(resources: Mapping[str, Any], field: str) -> ErrorList:
+def validate_pod_resources(spec: Mapping[str, Any], field: str) -> ErrorList:
+    """Of the requests and limits of a whole pod, and how its containers fit into them."""
+    whole = spec["resources"]
+    found = validate_resources(whole, field, of_pod=True)
+    requests, limits = whole.get("requests") or {}, whole.get("limits") or {}
+    for name, amount in pod_amounts({**spec, "resources": {}}, "requests").items():
+        if is_pod_level(name) and name in requests and parse_quantity(requests[name]) < amount:
+            why = f"must be greater than or equal to aggregate container requests of {amount}"
+            found.append(invalid_value(f"{field}.requests[{name}]", requests[name], why))
+    for index, container in enumerate(spec.get("containers") or ()):
+        for name, amount in amounts_of(container, "limits").items():
+            if name in limits and parse_quantity(limits[name]) < amount:
+                place = f"{field}.containers[{index}][{name}].limits"
+                why = f"must be less than or equal to pod limits of {limits[name]}"
+                found.append(invalid_value(place, str(amount), why))
+    return found
+
+
+def validate_resources(
+    resources: Mapping[str, Any], field: str, *, of_pod: bool = False
+) -> ErrorList:
     """Of requests and limits, of a container or of a whole pod."""
     found: ErrorList = []
     limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
     for name, amount in limits.items():
-        found += _validate_amount(name, amount, f"{field}.limits[{name}]")
+        found += _validate_amount(name, amount, f"{field}.limits[{name}]", of_pod=of_pod)
     for name, amount in requests.items():
-        found += _validate_amount(name, amount, f"{field}.requests[{name}]")
+        found += _validate_amount(name, amount, f"{field}.requests[{name}]", of_pod=of_pod)
         limit = limits.get(name)
         if limit is None:
             if not may_overcommit(name):
@@ -186,8 +209,11 @@ def validate_resources(resources: Mapping[str, Any], field: str) -> ErrorList:
     return found
 
 
-def _validate_amount(name: str, amount: str, field: str) -> ErrorList:
-    found = invalid_values(field, name, container_resource_faults(name))
+def _validate_amount(name: str, amount: str, field: str, *, of_pod: bool) -> ErrorList:
+    faults = container_resource_faults(name)
+    if of_pod and not faults and not is_pod_level(name):
+        return [unsupported(field, name, _OF_PODS), *validate_quantity(name, amount, field)]
+    found = invalid_values(field, name, faults[:1] if of_pod else faults)
     return found + validate_quantity(name, amount, field)
 
 

@@ -9,7 +9,6 @@ from mooring.api.quantity import parse_quantity
 from mooring.cluster.apiserver.errors import (
     ErrorList,
     FieldError,
-    duplicate,
     forbidden_field,
     invalid_value,
     invalid_values,
@@ -272,7 +271,8 @@ def validate_config_map(value: Object) -> ErrorList:
         for key in value.get(field) or ():
             found += invalid_values(f"{field}[{key}]", key, _key_faults(key))
             if field == "binaryData" and key in (value.get("data") or ()):
-                found.append(duplicate(f"data[{key}]", f"duplicate of key present in {field}"))
+                why = f"duplicate of key present in {field}"
+                found.append(invalid_value(f"data[{key}]", key, why))
     return found
 
 

@@ -20,8 +20,8 @@ from mooring.cluster.apiserver.names import label_faults, subdomain_faults
 from mooring.cluster.apiserver.store import Object
 from mooring.cluster.apiserver.validation.containers import (
     validate_containers,
+    validate_pod_resources,
     validate_quantity,
-    validate_resources,
     validate_volumes,
 )
 from mooring.cluster.apiserver.validation.placement import (
@@ -81,8 +81,8 @@ def validate_pod_spec(spec: Mapping[str, Any], field: str) -> ErrorList:
     if first := spec.get("initContainers"):
         # `others` must not be empty: that marks these as init containers.
         found += validate_containers(first, f"{field}.initContainers", names, containers or ({},))
-    if whole := spec.get("resources"):
-        found += validate_resources(whole, f"{field}.resources")
+    if spec.get("resources"):
+        found += validate_pod_resources(spec, f"{field}.resources")
     found += one_of(f"{field}.restartPolicy", spec.get("restartPolicy"), RESTART_POLICIES)
     found += one_of(f"{field}.dnsPolicy", spec.get("dnsPolicy"), _DNS_POLICIES)
     for part, validate in _PLACEMENT.items():
@@ -222,16 +222,29 @@ def _validate_narrower_affinity(new: Mapping[str, Any], old: Mapping[str, Any]) 
     before, after = terms(old), terms(new)
     if before and len(before) != len(after):
         why = "no additions/deletions to non-empty NodeSelectorTerms list are allowed"
-        return [invalid_value(field, after, why)]
+        return [invalid_value(field, [_shown(term) for term in after], why)]
     found: ErrorList = []
     for index, (one, other) in enumerate(zip(after, before, strict=False)):
         for part in ("matchExpressions", "matchFields"):
             known = other.get(part) or []
             if (one.get(part) or [])[: len(known)] != known:
                 why = "only additions are allowed (no mutations or deletions)"
-                found.append(invalid_value(f"{field}[{index}]", one, why))
+                found.append(invalid_value(f"{field}[{index}]", _shown(one), why))
                 break
     return found
+
+
+def _shown(term: Mapping[str, Any]) -> Object:
+    """A node selector term with the names of the Go fields, as messages quote it."""
+    return {
+        f"Match{part}": [
+            {name: test.get(name.lower()) for name in ("Key", "Operator", "Values")}
+            for test in term[f"match{part}"]
+        ]
+        if f"match{part}" in term
+        else None
+        for part in ("Expressions", "Fields")
+    }
 
 
 def validate_pod_status_update(new: Object, old: Object) -> ErrorList:

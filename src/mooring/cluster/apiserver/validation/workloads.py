@@ -65,7 +65,8 @@ def validate_stateful_set(value: Object) -> ErrorList:
         found.append(invalid_value("spec.podManagementPolicy", policy, why))
     if spec["updateStrategy"]["type"] not in ("RollingUpdate", "OnDelete"):
         why = "must be 'RollingUpdate' or 'OnDelete'"
-        found.append(invalid_value("spec.updateStrategy", spec["updateStrategy"], why))
+        shown = _shown_strategy(spec["updateStrategy"])
+        found.append(invalid_value("spec.updateStrategy", shown, why))
     found += validate_non_negative(spec, "spec", "replicas", "minReadySeconds")
     claims = [
         {"name": claim["metadata"].get("name", ""), "persistentVolumeClaim": {"claimName": "x"}}
@@ -94,9 +95,14 @@ def validate_daemon_set(value: Object) -> ErrorList:
     found += validate_non_negative(spec, "spec", "minReadySeconds")
     strategy = spec["updateStrategy"]
     if strategy["type"] not in ("RollingUpdate", "OnDelete"):
-        shown = {"Type": strategy["type"], "RollingUpdate": strategy.get("rollingUpdate")}
+        shown = _shown_strategy(strategy)
         found.append(unsupported("spec.updateStrategy", shown, ("RollingUpdate", "OnDelete")))
     return found + validate_non_negative(spec, "spec", "revisionHistoryLimit")
+
+
+def _shown_strategy(strategy: Mapping[str, Any]) -> Object:
+    """With the names of the Go fields, as messages quote it."""
+    return {"Type": strategy["type"], "RollingUpdate": strategy.get("rollingUpdate")}
 
 
 def validate_replication_controller(value: Object) -> ErrorList:
@@ -194,14 +200,36 @@ def validate_stateful_set_update(new: Object, old: Object) -> ErrorList:
 def validate_job_update(new: Object, old: Object) -> ErrorList:
     spec, before = new["spec"], old["spec"]
     found: ErrorList = []
-    fields = ["completions", "selector", "template", "completionMode", "podFailurePolicy"]
+    fields = ["completions", "selector", "completionMode", "podFailurePolicy"]
     if spec.get("completionMode") == "Indexed":
         fields.remove("completions")  # an indexed job may grow, together with its parallelism
-    if before.get("suspend") and spec["template"] != before["template"]:
-        fields.remove("template")  # nothing has started yet
     for field in fields:
         if spec.get(field) != before.get(field):
             found.append(invalid_value(f"spec.{field}", spec.get(field), IMMUTABLE))
+    template, known = spec["template"], before["template"]
+    if template != known and not _is_suspended(old):
+        found.append(invalid_value("spec.template", template, IMMUTABLE))
+    elif _fixed_while_suspended(template["spec"]) != _fixed_while_suspended(known["spec"]):
+        found.append(invalid_value("spec.template.spec", template["spec"], IMMUTABLE))
+    return found
+
+
+def _is_suspended(job: Object) -> bool:
+    """Whether the job controller has noticed that the job is suspended, and no pod is left."""
+    status = job.get("status") or {}
+    is_noticed = any(
+        one.get("type") == "Suspended" and one.get("status") == "True"
+        for one in status.get("conditions") or ()
+    )
+    return bool(job["spec"].get("suspend")) and is_noticed and not status.get("active")
+
+
+def _fixed_while_suspended(spec: Mapping[str, Any]) -> Object:
+    """A pod spec without where the pods may run and how much they request."""
+    loose = ("nodeSelector", "affinity", "tolerations", "schedulingGates")
+    found = {key: part for key, part in spec.items() if key not in loose}
+    for part in ("containers", "initContainers"):
+        found[part] = [{**one, "resources": {}} for one in spec.get(part) or ()]
     return found
 
 
