@@ -85,6 +85,14 @@ def test_matches_a_map_when_it_is_contained(want: dict[str, str], have: dict[str
         ),
         (expression("a b", "Exists"), 'key: Invalid value: "a b": name part must consist of'),
         (expression("Ex_ample/app", "Exists"), "prefix part a lowercase RFC 1123 subdomain"),
+        (expression("a/b/c", "Exists"), "(e.g. 'example.com/MyName')"),
+        (expression("/app", "Exists"), 'Invalid value: "/app": prefix part must be non-empty'),
+        (
+            expression(f"{'x.' * 127}y/app", "Exists"),
+            "prefix part must be no more than 253 bytes",
+        ),
+        (expression("example.com/", "Exists"), "name part must be non-empty"),
+        (expression("x" * 64, "Exists"), "name part must be no more than 63 bytes"),
         (
             expression("app", "In", "x y"),
             'values[0][app]: Invalid value: "x y": a valid label must be',

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import resource
 import signal
 import socket
+import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from typing import Any
 import pytest
 from tests.cli.page import ask_page
 from tests.cli.process import Running
+from tests.cli.test_progress import Terminal
 from tests.controlplane.waiting import wait_until
 
 from mooring.cli import main
@@ -348,6 +351,60 @@ def test_names_every_flag_that_is_wrong(tmp_path: Path, capsys: pytest.CaptureFi
         "6 problems found",
     ):
         assert text in said
+
+
+def test_names_every_pool_that_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    absent, bad = tmp_path / "absent.yaml", tmp_path / "bad.yaml"
+    said = problems(
+        capsys, "--job-duration", "long", "--pool", "gpu", "--pool", "a:1", "--pool", "a:2",
+        "--pools", str(absent), code=2,
+    )  # fmt: skip
+    for text in (
+        "mooring cluster up: --job-duration: ",
+        "mooring cluster up: --pool: pool 'gpu': expected NAME:COUNT first, such as gpu:4",
+        f"mooring cluster up: {absent}: No such file or directory",
+        "mooring cluster up: --pool: pool a: expected once, found twice",
+        "4 problems found",
+    ):
+        assert text in said
+    bad.write_text("pools: [{name: a, count: many}]\n")
+    said = problems(capsys, "--pools", str(bad), code=2)
+    assert said.startswith(f"mooring cluster up: --pools: {bad}: ")
+
+
+class EndedAt(Terminal):
+    """A terminal at which Ctrl-C is pressed as soon as it shows a text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self._text = text
+
+    def write(self, text: str) -> int:
+        if self._text in text:
+            signal.raise_signal(signal.SIGINT)
+        return super().write(text)
+
+
+def test_makes_the_nodes_of_a_file_and_shows_how_far_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pools = tmp_path / "pools.yaml"
+    pools.write_text("pools: [{name: small, count: 99, cpu: 2}, {name: big, count: 2, cpu: 64}]\n")
+    monkeypatch.setattr(sys, "stdout", out := EndedAt(READY))
+    monkeypatch.setattr(sys, "stderr", err := Terminal())
+    assert main(["cluster", "up", "--no-kubelets", "--pools", str(pools)]) == 0
+    assert "nodes:      101 (small 99, big 2)\n" in out.getvalue()
+    assert "\r\x1b[Kmaking nodes: 100 of 101\r\x1b[K" in err.getvalue()
+
+
+def test_makes_no_more_nodes_after_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", out := Terminal())
+    monkeypatch.setattr(sys, "stderr", EndedAt("making nodes: 100 of 500"))
+    assert main(["cluster", "up", "--no-kubelets", "--nodes", "500"]) == 0
+    made = re.search(r"nodes: +(\d+)", out.getvalue())
+    assert made is not None
+    assert int(made[1]) < 500
+    assert out.getvalue().endswith("stopped\n")
 
 
 def test_says_where_a_manifest_is_not_yaml(

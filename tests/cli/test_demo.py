@@ -4,14 +4,20 @@ import html
 import inspect
 import io
 import re
+import signal
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
-from mooring.cli.demo import plugin
-from mooring.cli.demo.command import demo
+from mooring.cli.demo import command, plugin, screen
+from mooring.cli.demo import story as stories
+from mooring.cli.demo.command import Setting, demo
 from mooring.cli.demo.screen import Screen
+from mooring.cli.demo.story import Story
+from mooring.cluster.node_templates import NodeTemplate
+from mooring.testing import pod
 
 
 @pytest.fixture(scope="module")
@@ -106,3 +112,71 @@ def test_tells_of_devices_that_are_claimed_awaited_and_given_back() -> None:
     assert "asks for 4, 2 of 4 devices would do: 2 in use by default/train-" in told
     assert re.search(r"tune is bound to a100-\d\. a100-", told)
     assert "gpu-0, gpu-1, gpu-2, gpu-3 tune" in told
+
+
+class Short(Story):
+    """One pod, and a wish that is not granted."""
+
+    def chapters(self) -> Sequence[Callable[[], Awaitable[None]]]:
+        return (self._one_pod, self._wish)
+
+    async def _one_pod(self) -> None:
+        self._cluster.apply(pod("web", labels={"app": "web"}))
+        await self._wait(lambda: self._node_of("web"), "web has a node")
+
+    async def _wish(self) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(stories, "_PATIENCE", 0.15)  # longer than between two pictures
+            await self._wait(lambda: False, "pigs fly")
+
+
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> str:
+    setting = Setting(Short, (NodeTemplate(name="node-{i}", count=1),))
+    monkeypatch.setitem(command._STORIES, "short", setting)
+    monkeypatch.setattr(screen, "_READING", 0.0)
+    return "short"
+
+
+def test_a_step_that_fails_is_told_and_makes_the_demo_fail(short: str) -> None:
+    console = Console(file=io.StringIO(), width=100, highlight=False)
+    assert demo(story=short, console=console) == 1
+    assert isinstance(console.file, io.StringIO)
+    told = console.file.getvalue()
+    assert "expected that pigs fly " in told
+    assert "expected that web has a node" not in told
+
+
+def test_a_terminal_shows_the_cluster_while_it_changes(short: str) -> None:
+    console = Console(file=io.StringIO(), width=100, force_terminal=True, color_system=None)
+    demo(story=short, console=console)
+    assert isinstance(console.file, io.StringIO)
+    before, _, after = console.file.getvalue().partition("web")
+    assert "\x1b[" in before  # drawn over what was there
+    assert "queue: active" in before
+    assert re.match(r" +→ node-0 +1 of 1 nodes fit", after)
+
+
+class Reader(io.StringIO):
+    """Reads the kubeconfig that is offered, and presses Ctrl-C when all is told."""
+
+    kubeconfig = ""
+
+    def write(self, text: str) -> int:
+        if file := re.search(r"KUBECONFIG=(\S+)", text):
+            self.kubeconfig = Path(file[1]).read_text()
+        if "open http" in text:
+            signal.raise_signal(signal.SIGINT)
+        return super().write(text)
+
+
+def test_stays_for_kubectl_and_a_browser_until_ctrl_c(short: str) -> None:
+    reader = Reader()
+    demo(stay=True, story=short, console=Console(file=reader, width=100, highlight=False))
+    told = reader.getvalue()
+    assert "The cluster stays until Ctrl-C. Try:" in told
+    assert "server: https://127.0.0.1:" in reader.kubeconfig
+    assert re.search(r"open http://127.0.0.1:\d+/#token=\S+\n$", told)
+    file = re.search(r"KUBECONFIG=(\S+)", told)
+    assert file is not None
+    assert not Path(file[1]).exists()

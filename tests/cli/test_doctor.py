@@ -243,6 +243,21 @@ def test_a_wrong_clock_another_version_and_a_sick_server_are_told(
     assert any(text in one for one in asyncio.run(go()))
 
 
+@pytest.mark.parametrize("headers", [{}, {"date": "soon"}])
+def test_a_clock_that_the_server_does_not_tell_is_not_compared(
+    kubeconfig: str, headers: dict[str, str]
+) -> None:
+    async def go() -> set[str]:
+        transport = HttpTransport(find_endpoint(kubeconfig), user_agent="tests")
+        try:
+            found = await check_server(Changed(transport, headers=headers), "address")
+        finally:
+            await transport.close()
+        return {one.check for one in found}
+
+    assert asyncio.run(go()) == {"server"}
+
+
 def test_missing_rights_are_named(kubeconfig: str) -> None:
     denied = {
         "apiVersion": "authorization.k8s.io/v1",

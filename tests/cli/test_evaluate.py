@@ -3,12 +3,18 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
+from tests.cli.test_progress import Terminal
+from tests.simulator.clusters import snapshot
 
 from mooring.cli import main
+from mooring.lens.writing import write_snapshot
+from mooring.testing import node, pod
 
 NODE = {"metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "2", "pods": "9"}}}
 
@@ -111,3 +117,45 @@ def test_numbers_lines_across_processes(
     results = [json.loads(line) for line in capsysbinary.readouterr().out.splitlines()]
     assert [r["id"] for r in results] == [f"s{i}" if i != 240 else "" for i in range(250)]
     assert results[240]["line"] == 241
+
+
+def test_counts_on_a_terminal(
+    tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    assert main(["evaluate", write(tmp_path / "s.jsonl", scenario("fits"), "{")]) == 1
+    assert terminal.getvalue() == "\r2 scenarios\r2 scenarios, 1 not answered\n"
+    assert capsysbinary.readouterr().out.count(b"\n") == 2  # and nothing of it is among the data
+
+
+def test_decides_as_the_scheduler_of_the_snapshot(
+    tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    profile = {"plugins": {"filter": {"disabled": [{"name": "NodeResourcesFit"}]}}}
+    config = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [profile],
+    }
+    file = tmp_path / "x.snap.gz"
+    write_snapshot(snapshot(node("n", cpu=2), pod("big", cpu=64), config=config), file)
+    assert main(["evaluate", str(file)]) == 0
+    assert json.loads(capsysbinary.readouterr().out)["outcome"] == "Scheduled"
+    given = tmp_path / "config.yaml"  # which comes first
+    given.write_text(yaml.safe_dump({**config, "profiles": []}))
+    assert main(["evaluate", "--config", str(given), str(file)]) == 0
+    assert json.loads(capsysbinary.readouterr().out)["outcome"] == "Unschedulable"
+
+
+def test_says_what_of_a_dump_it_does_not_use_and_what_is_no_dump(
+    tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    dump, broken = tmp_path / "dump.yaml", tmp_path / "broken.yaml"
+    items = [{"apiVersion": "v1", "kind": "Node", **NODE}]
+    items.append({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}})
+    dump.write_text(yaml.safe_dump_all(items))
+    broken.write_text("just a text")
+    assert main(["evaluate", str(dump), str(broken)]) == 1
+    used, refused = capsysbinary.readouterr().err.decode().splitlines()
+    assert used == f"{dump}: not used, because no plugin reads them: Secret"
+    assert refused.startswith(f"{broken}: expected an object")

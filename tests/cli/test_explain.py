@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cli.stub_scheduler import Answer, stub_scheduler
 from tests.lens.clusters import cluster_of
 
 from mooring.api import codec
@@ -133,6 +134,10 @@ def test_the_name_of_a_deployment_leads_to_its_pods() -> None:
         (["big", "-n", "x"], "big: no such pod in namespace x; there is shop/big"),
         (["shop/big", "--node", "z"], "--node: no node z in the cluster"),
         (["shop/big", "--watch"], "--watch: a file does not change; name a cluster"),
+        (
+            ["shop/big", "--watch", "--at", "7"],
+            "--at: the past does not change: expected no --watch beside it",
+        ),
         (["shop/big", "--matrix", "/nowhere/x.csv"], "/nowhere/x.csv: No such file or directory"),
     ],
 )
@@ -154,6 +159,41 @@ def test_a_file_that_is_none_is_one_line(
     said = capsys.readouterr()
     assert said.err.count("\n") == 1
     assert said.err.startswith(f"{file}: ")
+
+
+def test_a_scheduler_that_does_not_tell_of_its_queue_is_a_note(
+    cluster: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+
+    def answer(path: str) -> Answer:
+        return (200, Path(cluster).read_bytes()) if path == "snapshot" else (429, b"too many ask")
+
+    with stub_scheduler(answer) as scheduler:
+        assert main(["explain", "shop/big", "--from", scheduler.url, "-o", "json"]) == 3
+    assert scheduler.asked == ["snapshot", "pods/shop/big/explain"]
+    (note,) = json.loads(capsys.readouterr().out)["notes"]
+    assert note.startswith("what the queue knows is that of the snapshot: 127.0.0.1:")
+    assert "too many ask" in note
+
+
+def test_a_plugin_that_fails_has_exit_code_1(
+    cluster: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "failing.py").write_text(
+        "import mooring.framework as fw\n\n\n"
+        "class Failing(fw.PreFilter):\n"
+        '    name = "Failing"\n\n'
+        "    def pre_filter(self, state, pod, nodes):\n"
+        '        raise KeyError("x")\n'
+    )
+    enabled = {"multiPoint": {"enabled": [{"name": "failing:Failing"}]}}
+    settings = config(tmp_path, profiles=[{"plugins": enabled}])
+    assert main(["explain", "shop/big", "--from", cluster, "--config", settings]) == 1
+    assert "KeyError" in capsys.readouterr().out
 
 
 def test_says_what_it_does_not_know(

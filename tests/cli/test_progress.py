@@ -11,7 +11,10 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
+from tests.cli.stub_scheduler import Answer, stub_scheduler
+from tests.controlplane.waiting import wait_until
 
+from mooring.cli import main, sources
 from mooring.cli import progress as progress_module
 from mooring.cli.progress import progress
 from mooring.lens.snapshot import ClusterState, Snapshot
@@ -53,6 +56,24 @@ def test_what_is_quick_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     with progress() as shown:
         shown.show("reading pods: 500", 3, 12)
     assert terminal.getvalue() == ""
+
+
+def test_says_that_a_scheduler_has_not_answered_yet(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(progress_module, "_MOMENT", 0.0)
+    monkeypatch.setattr(sources, "_TICK", 0.001)
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    terminal = on_terminal(monkeypatch)
+    text = "waiting for the scheduler"
+
+    def answer(path: str) -> Answer:
+        wait_until(lambda: text in terminal.getvalue(), what="it says so", every=0.001)
+        return 503, b"later"
+
+    with stub_scheduler(answer) as scheduler:
+        assert main(["queue", "--once", "--from", scheduler.url]) == 1
+    assert terminal.getvalue().endswith("later\n")
 
 
 def test_without_a_terminal_nothing_is_shown(

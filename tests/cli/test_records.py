@@ -18,7 +18,7 @@ from tests.docs.test_docs import ROOT, blocks
 from tests.lens.test_record import fill
 
 from mooring.cli import main
-from mooring.framework.status import OK
+from mooring.framework.status import OK, Status
 from mooring.lens import background
 from mooring.lens.record import DecisionRecord
 from mooring.lens.record_export import COLUMNS
@@ -72,6 +72,25 @@ def test_a_table_of_the_last_ones(recorded: Path, capsys: pytest.CaptureFixture[
     ]
     _, out, _ = mooring(capsys, "records", recorded, "--since", "2999-01-01T00:00:00Z")
     assert out == "no records\n"
+
+
+def test_only_attempts_with_one_outcome(recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = mooring(capsys, "records", recorded, "--outcome", "nominated", "-o", "json")
+    assert [(row["pod"], row["outcome"]) for row in json.loads(out)] == [("vip", "nominated")]
+
+
+def test_a_bind_that_failed_says_where_and_why(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "decisions.db"
+    record, file = DecisionRecord(lambda: 2e9), RecordFile(path, now=1.0, version="1")
+    file.start()
+    record.add_sink(file)
+    (entry,) = fill(record, 1)
+    record.ended(entry, Status.error("the server is away"), 1.0)
+    file.close()
+    _, out, _ = mooring(capsys, "records", path)
+    assert f"{entry.node}: refused: the server is away" in out
 
 
 def test_csv_and_parquet_have_the_values_of_the_file(
@@ -235,6 +254,11 @@ def test_several_files_are_read_as_one_while_one_grows(
         ([__file__], "not a record of mooring run: file is not a database"),
         (["FILE", "--since", "now"], "--since: expected an RFC 3339 time"),
         (["FILE", "--export", "parquet"], "-o: a Parquet file needs a name"),
+        (["FILE", "-o", "out.csv"], "-o: a file needs --export; json is for standard output"),
+        (
+            ["FILE", "--export", "csv", "-o", "/nowhere/out.csv"],
+            "-o: /nowhere/out.csv: No such file or directory",
+        ),
     ],
 )
 def test_what_is_wrong_is_one_line(
@@ -245,6 +269,15 @@ def test_what_is_wrong_is_one_line(
     assert code == 1
     assert message in err
     assert err.count("\n") == 1
+
+
+def test_a_parquet_file_that_can_not_be_written_is_one_line(
+    recorded: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("pyarrow", reason="mooring[records] is not installed")
+    words = ("records", recorded, "--export", "parquet", "-o", "/nowhere/out.parquet")
+    code, _, err = mooring(capsys, *words)
+    assert (code, err) == (1, "-o: /nowhere/out.parquet: No such file or directory\n")
 
 
 def test_the_sql_of_the_how_to_runs(recorded: Path) -> None:

@@ -87,6 +87,66 @@ def test_reports_all_that_is_wrong_with_the_flags_at_once() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("--leader-elect=perhaps",), "--leader-elect: expected true or false, got 'perhaps'"),
+        (
+            ("--leader-elect-retry-period=soon",),
+            '--leader-elect-retry-period: time: invalid duration "soon"',
+        ),
+        (("--record-size=²",), "--record-size: expected a number of attempts, got '²'"),
+        (("--record-file-limit=big",), "--record-file-limit: expected a quantity such as"),
+        (("--record-file-limit=5Ki",), "expected a size of 1Mi or more, got '5Ki'"),
+        (("--record-otlp-share=half",), "expected a number from 0 to 1, got 'half'"),
+        (("--record-otlp-share=1.5",), "expected a number from 0 to 1, got '1.5'"),
+    ],
+)
+def test_says_how_the_value_of_a_flag_is_spelled(
+    words: tuple[str, ...], why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        settled(*words)
+    assert ended.value.code == 2
+    assert why in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_reads_the_size_of_a_record_as_it_is_written() -> None:
+    options = settled("--record-size=5", "--record-file-limit=2Mi").options
+    assert (options.record_size, options.record_file_limit) == (5, 2 << 20)
+
+
+def test_refuses_flags_that_have_no_effect_without_another() -> None:
+    nothing = "records nothing with --record-size 0"
+    assert problems("--record-size=0", "--record-file=f", "--record-otlp=http://c:4318") == [
+        f"--record-file: {nothing}",
+        f"--record-otlp: {nothing}",
+    ]
+    assert problems("--shadow-report=f") == ["--shadow-report: needs --shadow beside it"]
+
+
+# A start that connects to nothing: it is only checked, or ends before it connects.
+START = ("run", "--master=http://127.0.0.1:1", "--secure-port=0", "--leader-elect=false")
+
+
+def test_warns_of_flags_of_kube_scheduler_that_do_nothing_here(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main([*START, "--check-start", "--profiling=false", "--vmodule=x=1"]) == 0
+    said = capsys.readouterr().err
+    for flag in ("--profiling", "--vmodule"):
+        assert f'the flag has no effect" flag="{flag}"' in said
+
+
+def test_names_the_report_of_a_shadow_that_can_not_be_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report = tmp_path / "no" / "report"
+    assert main([*START, "--shadow", "--shadow-report", str(report)]) == 1
+    why = f"--shadow-report: can't write {report}: No such file or directory"
+    assert why in capsys.readouterr().err
+
+
 def test_says_which_feature_gates_can_not_be_turned() -> None:
     assert problems("--feature-gates=GangScheduling=true,SchedulerQueueingHints=false,Nope=1") == [
         "--feature-gates: GangScheduling is not served in mooring",

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import signal
+import webbrowser
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 from tests.cli.page import ask_page
 from tests.cli.process import Running
+from tests.cli.stub_scheduler import stub_scheduler
 
 from mooring.cli import main
 
@@ -51,3 +53,39 @@ def test_what_is_wrong_is_said_in_one_line(
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 1
     assert said in lines[0]
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The addresses that a browser was told, which presses Ctrl-C afterwards."""
+    found: list[str] = []
+
+    def browse(address: str) -> bool:
+        found.append(address)
+        signal.raise_signal(signal.SIGINT)
+        return True
+
+    monkeypatch.setattr(webbrowser, "open", browse)
+    return found
+
+
+def test_opens_the_page_of_a_scheduler_in_a_browser(
+    opened: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with stub_scheduler(lambda path: (200, b"{}")) as scheduler:
+        assert main(["ui", scheduler.url]) == 0
+    assert scheduler.asked == ["state"]
+    assert capsys.readouterr().out.splitlines()[0] == opened[0]
+
+
+def test_tells_a_reader_of_one_namespace_to_name_it(
+    opened: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    status = b'{"kind": "Status", "message": "nodes is forbidden", "reason": "Forbidden"}'
+    with stub_scheduler(lambda path: (403, status)) as scheduler:
+        assert main(["ui", scheduler.url]) == 1
+        named = "a reader of one namespace names it: --namespace NAME"
+        assert f"nodes is forbidden; {named}\n" in capsys.readouterr().err
+        assert main(["ui", scheduler.url, "--namespace", "shop"]) == 1
+        assert named not in capsys.readouterr().err
+    assert opened == []

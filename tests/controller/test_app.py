@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
+import signal
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cli.in_process_cluster import serving
 
 import mooring.controller
 import mooring.framework as fw
+from mooring.cache.cache import Cache
+from mooring.cluster.apiserver.resources import PODS
 from mooring.controller import Election, Options, Runner, controller
 from mooring.controller.rbac import cluster_permissions, lease_permissions, rules
+from mooring.testing import node, pod
 from mooring.testing.sandbox import Sandbox
 
 
@@ -25,6 +34,42 @@ def test_can_still_be_called_as_a_function() -> None:
     assert inspect.getdoc(choose) == "Take the first."
     assert choose.scheduler_name == "mine"
     assert repr(choose) == "<controller choose of mine>"
+    cache = Cache()
+    assert choose(pod("p"), cache.nodes) is None
+    cache.put_node(node("a").api)
+    assert choose(pod("p"), cache.nodes) == "a"
+
+
+def test_runs_as_a_process_until_it_is_told_to_stop(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kubeconfig, ready, ended = tmp_path / "kubeconfig", threading.Event(), threading.Event()
+
+    async def cluster() -> str:
+        """Where the pod is after the controller has ended."""
+        async with serving(kubeconfig, node("n"), pod("p", scheduler="mine")) as running:
+            ready.set()
+            await asyncio.to_thread(ended.wait)
+            item = running.store.get(PODS, "default", "p")
+            assert item is not None
+            return item.fields["spec.nodeName"]
+
+    @controller(scheduler_name="mine")
+    def first(pod: fw.Pod, nodes: fw.Nodes) -> str:
+        signal.raise_signal(signal.SIGTERM)
+        return nodes[0].name
+
+    with ThreadPoolExecutor(1) as threads:
+        place = threads.submit(asyncio.run, cluster())
+        ready.wait(30)
+        try:
+            first.run(kubeconfig=str(kubeconfig))
+        finally:
+            ended.set()
+    assert place.result() == "n"  # what was under way is finished
+    said = capsys.readouterr().err
+    assert "Successfully bound pod to node" in said
+    assert "Requested to terminate, exiting" in said
 
 
 @pytest.mark.parametrize(

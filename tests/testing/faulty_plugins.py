@@ -271,6 +271,17 @@ class CannotBeBuilt(Named, fw.Plugin[StubbornArgs], fw.Score):
         return 0
 
 
+class FailsToStart(Named, fw.Score):
+    """Raises while it is built."""
+
+    def __init__(self, args: fw.Args, handle: fw.Handle) -> None:
+        super().__init__(args, handle)
+        raise OSError("no such device")
+
+    def score(self, state: fw.CycleState, pod: fw.Pod, node: fw.Node) -> int:
+        return 0
+
+
 class Nameless(fw.Score):
     """Has no name."""
 
@@ -300,6 +311,20 @@ class NotTransitive(Named, fw.QueueSort):
 
     def less(self, a: fw.QueuedPod, b: fw.QueuedPod) -> bool:
         return (len(a.pod.labels) - len(b.pod.labels)) % 3 == 1
+
+
+class TiesDisagree(Named, fw.QueueSort):
+    """Times that differ by less than a minute count as equal."""
+
+    def less(self, a: fw.QueuedPod, b: fw.QueuedPod) -> bool:
+        return a.timestamp + 59.8 < b.timestamp
+
+
+class NoOrder(Named, fw.QueueSort):
+    """Forgets to answer."""
+
+    def less(self, a: fw.QueuedPod, b: fw.QueuedPod) -> bool:
+        return None  # type: ignore[return-value]  # that is the fault
 
 
 class KeyDisagrees(Named, fw.QueueSort):

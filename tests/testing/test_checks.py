@@ -16,6 +16,7 @@ FEW = Examples(seeds=(0, 4, 6, 9))  # each fault shows in one of these, most in 
 BROKEN: list[tuple[type[Base], str, str]] = [
     (faulty.Nameless, "check_contract", "needs a `name`"),
     (faulty.CannotBeBuilt, "check_contract", "shards must be positive"),
+    (faulty.FailsToStart, "check_contract", "can't be built with args {}: OSError: no such"),
     (faulty.AcceptsAnything, "check_unknown_args_are_refused", "noSuchArgument was accepted"),
     (faulty.NeverWakes, "check_wakes_on_is_declared", "has no wakes_on"),
     (faulty.NeverWakesPreemptors, "check_wakes_on_is_declared", "has no wakes_on"),
@@ -50,6 +51,8 @@ BROKEN: list[tuple[type[Base], str, str]] = [
     (declarations.CountsPods, "check_declarations_are_true", "depends_on = fw.NODE says"),
     (faulty.NotStrict, "check_queue_order", "before itself"),
     (faulty.NotTransitive, "check_queue_order", "but not the first before the last"),
+    (faulty.TiesDisagree, "check_queue_order", ", but the first before the last"),
+    (faulty.NoOrder, "check_queue_order", "less() returned None, expected a bool"),
     (faulty.KeyDisagrees, "check_queue_order", "by sort_key()"),
     (faulty.HintTrusts, "check_hints_answer", "for NodeAdd, hint() raised AttributeError"),
     (faulty.HintMumbles, "check_hints_answer", "expected a bool"),

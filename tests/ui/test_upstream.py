@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import http.client
 import json
 from collections.abc import AsyncIterator
@@ -16,6 +17,7 @@ from mooring.client.errors import Unreachable
 from mooring.client.http import HttpTransport
 from mooring.errors import ApiError
 from mooring.observe.listener import HttpListener
+from mooring.ui.file_lens import MAX_BODY
 from mooring.ui.page_server import PageServer, served
 from mooring.ui.upstream import UpstreamLens
 
@@ -26,6 +28,7 @@ class Upstream:
     def __init__(self) -> None:
         self.asked: list[tuple[str, str, bytes]] = []
         self.headers: list[dict[str, str]] = []
+        self.breaks_off = False  # a snapshot, else it is refused
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         self.asked.append((request.method, request.path_qs, await request.read()))
@@ -37,6 +40,17 @@ class Upstream:
                 await response.write(f"event: queue\ndata: {number}\n\n".encode())
             await response.write_eof()
             return response
+        if request.path.endswith("/nodes/large"):
+            return web.json_response({"text": "x" * 2000})
+        if request.path.endswith("/snapshot"):
+            if self.breaks_off:
+                response = web.StreamResponse(headers={"Content-Length": "100"})
+                await response.prepare(request)
+                await response.write(b"the beginning")
+                assert request.transport is not None
+                request.transport.abort()
+                return response
+            return web.json_response({"kind": "Status", "message": "too many"}, status=429)
         if request.path.endswith("/nodes/secret"):
             return web.json_response({"kind": "Status", "message": "forbidden"}, status=403)
         return web.json_response({"ok": True})
@@ -67,15 +81,20 @@ class Client:
         self._at = at.removeprefix("http://")
         body = json.dumps({"token": token}).encode()
         self._key = ""
+        self.headers: dict[str, str] = {}  # of the last answer
         self._key = json.loads(self.ask("/session", body)[1])["key"]
 
     def ask(self, path: str, body: bytes | None = None) -> tuple[int, bytes]:
         connection = http.client.HTTPConnection(self._at, timeout=20)
         headers = {"Authorization": f"Bearer {self._key}", "Cookie": "a=b"}
+        headers["Accept-Encoding"] = "gzip"
         try:
             connection.request("GET" if body is None else "POST", path, body, headers)
             answer = connection.getresponse()
-            return answer.status, answer.read()
+            self.headers = dict(answer.getheaders())
+            text = answer.read()
+            packed = answer.getheader("Content-Encoding") == "gzip"
+            return answer.status, gzip.decompress(text) if packed else text
         finally:
             connection.close()
 
@@ -114,6 +133,37 @@ async def test_forwards_streams_and_refusals_as_they_come() -> None:
         assert (status, body.count(b"event: queue")) == (200, 3)
         status, body = await asyncio.to_thread(client.ask, "/lens/v1/nodes/secret")
         assert (status, json.loads(body)["message"]) == (403, "forbidden")
+
+
+async def test_packs_what_is_long() -> None:
+    async with forwarded() as (_, page, _, _):
+        client = await asyncio.to_thread(Client, page.new_address())
+        status, body = await asyncio.to_thread(client.ask, "/lens/v1/nodes/large")
+        assert (status, json.loads(body)) == (200, {"text": "x" * 2000})
+        assert client.headers["Content-Encoding"] == "gzip"
+        await asyncio.to_thread(client.ask, "/lens/v1/nodes/small")
+        assert "Content-Encoding" not in client.headers
+
+
+async def test_a_stream_that_is_refused_or_breaks_off_does_not_look_whole() -> None:
+    async with forwarded() as (upstream, page, _, _):
+        client = await asyncio.to_thread(Client, page.new_address())
+        status, body = await asyncio.to_thread(client.ask, "/lens/v1/snapshot")
+        assert (status, json.loads(body)["message"]) == (429, "too many")
+        upstream.breaks_off = True
+        with pytest.raises((http.client.HTTPException, ConnectionError)):
+            await asyncio.to_thread(client.ask, "/lens/v1/snapshot")
+
+
+async def test_forwards_no_question_that_is_too_long() -> None:
+    async with forwarded() as (upstream, page, _, _):
+        client = await asyncio.to_thread(Client, page.new_address())
+        status, body = await asyncio.to_thread(
+            client.ask, "/lens/v1/what-if", b"x" * (MAX_BODY + 1)
+        )
+        assert status == 413
+        assert f"expected at most {MAX_BODY:,} bytes" in json.loads(body)["message"]
+        assert upstream.asked == []
 
 
 @pytest.mark.parametrize("path", ["/lens/v2/state", "/lens/v1/../../metrics", "/lens/metrics"])

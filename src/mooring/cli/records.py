@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -87,7 +88,8 @@ def _export(rows: Iterable[Row], kind: str, output: str) -> int:
     if kind == "parquet":
         if output in ("", "-"):
             raise ConfigError([Problem("-o", "a Parquet file needs a name")])
-        return write_parquet(rows, Path(output))
+        with _writing(output):
+            return write_parquet(rows, Path(output))
     with _opened(output) as out:
         if kind == "csv":
             return write_csv(rows, out)
@@ -103,11 +105,18 @@ def _opened(output: str) -> Iterator[IO[str]]:
     if output in ("", "-"):
         yield sys.stdout
         return
+    with _writing(output), Path(output).open("w", encoding="utf-8", newline="") as file:
+        yield file
+
+
+@contextmanager
+def _writing(output: str) -> Iterator[None]:
     try:
-        with Path(output).open("w", encoding="utf-8", newline="") as file:
-            yield file
+        yield
     except OSError as error:
-        raise ConfigError([Problem("-o", f"{output}: {error.strerror}")]) from error
+        # Not `strerror`: pyarrow has a text of its own in it.
+        why = os.strerror(error.errno) if error.errno else str(error)
+        raise ConfigError([Problem("-o", f"{output}: {why}")]) from error
 
 
 def _show(rows: Sequence[Row]) -> None:

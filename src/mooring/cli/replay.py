@@ -38,7 +38,8 @@ def run(options: ReplayOptions) -> int:
         try:
             text = Path(options.config).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError([Problem(options.config, str(error))]) from error
+            why = getattr(error, "strerror", None) or str(error)
+            raise ConfigError([Problem(options.config, why)]) from error
     plugins = plugin_classes(registry_with(options.plugin), options.plugin)
     replay = Replay(text, options.config, plugins, most_differences=1_000)
     found = replay.run(JournalFolder(Path(options.journal)).lines())

@@ -27,7 +27,8 @@ def run(options: QueueCommandOptions) -> int:
     """Show it until Ctrl-C, or once."""
     scheduler = LiveScheduler(options)
     asked = {"place": options.place, "namespace": options.namespace, "limit": options.limit}
-    query = "?" + urlencode({key: value for key, value in asked.items() if value})
+    given = urlencode({key: value for key, value in asked.items() if value})
+    query = f"?{given}" if given else ""
     return shown(options, lambda: scheduler.queue(query), rendered)
 
 

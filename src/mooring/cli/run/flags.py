@@ -272,7 +272,7 @@ def _add_bool(group: argparse._ArgumentGroup, flag: str, default: bool | None, h
 
 
 def _size(text: str) -> int:
-    if not text.isdigit():
+    if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"expected a number of attempts, got {text!r}")
     return int(text)
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mooring import __version__
 from mooring.cli.run.options import RunOptions
-from mooring.errors import ConfigError, Problem
 from mooring.observe.metrics import Metrics
 from mooring.scheduler.scheduler import Scheduler
 
@@ -32,16 +31,8 @@ def recording(
     scheduler: Scheduler, options: RunOptions, metrics: Metrics, config: Callable[[], Any]
 ) -> Iterator[Recording]:
     """Inside, attempts are recorded, if there is a way to read them; `config` is in force."""
-    given = {
-        "--record-file": options.record_file,
-        "--record-journal": options.record_journal,
-        "--record-otlp": options.record_otlp,
-    }
-    wanted = [flag for flag, value in given.items() if value]
-    if wanted and not options.record_size:
-        text = "records nothing with --record-size 0"
-        raise ConfigError([Problem(flag, text) for flag in wanted])
-    if not options.record_size or not (options.secure_port or wanted):
+    kept = options.record_file or options.record_journal or options.record_otlp
+    if not options.record_size or not (options.secure_port or kept):
         yield Recording()
         return
     from mooring.lens.record import DecisionRecord

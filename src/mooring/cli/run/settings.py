@@ -133,10 +133,18 @@ def config_problems(
 def _mode_problems(
     config: cfg.KubeSchedulerConfiguration, options: RunOptions
 ) -> Iterator[Problem]:
-    """Problems of --shadow and --reload."""
+    """Problems of --shadow, --reload and the flags of the record."""
     if options.shadow_report and not options.shadow:
         yield Problem("--shadow-report", "needs --shadow beside it")
     if options.reload and options.shadow:
         yield Problem("--reload", "can't be used with --shadow")
     elif options.reload and config.leader_election.leader_elect:
         yield Problem("--reload", "is for development and needs --leader-elect=false")
+    if not options.record_size:
+        given = {
+            "--record-file": options.record_file,
+            "--record-journal": options.record_journal,
+            "--record-otlp": options.record_otlp,
+        }
+        text = "records nothing with --record-size 0"
+        yield from (Problem(flag, text) for flag, value in given.items() if value)
