@@ -83,7 +83,10 @@ def test_pods_are_bound_once_the_right_to_bind_is_there(
     control_plane.admin.create(pod("waits", namespace=namespace, scheduler=NAME))
     known = wait_for_condition(control_plane, namespace, "waits", "PodScheduled", "SchedulerError")
     assert 'cannot create resource "pods/binding"' in known["message"]
-    assert "create pods/binding" in mooring.get("/readyz").text
+    # A right is looked up some time after it was found to be missing.
+    wait_until(
+        lambda: "create pods/binding" in mooring.get("/readyz").text, what="it says what is missing"
+    )
     roles.grant_all_but()
     wait_until_bound(control_plane, namespace, "waits")
     wait_until(lambda: mooring.is_ready, what="it is ready")

@@ -19,7 +19,7 @@ from mooring.framework.status import Code, Status
 from mooring.framework.verdicts import Verdicts
 from mooring.preemption.all_victims import find_all_victims
 from mooring.preemption.harm import Criterion, decisive, harm_of_all, least_harmful
-from mooring.preemption.known_victims import Result, Results
+from mooring.preemption.known_victims import Result, SearchResults
 from mooring.preemption.victims import NO_VICTIMS, PreemptionRequest
 
 NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
@@ -143,7 +143,7 @@ def _try(
     nodes: Nodes,
     rows: IntArray,
     wanted: int | None,
-    results: Results,
+    results: SearchResults,
 ) -> IntArray:
     """Search rows whose result is not known, until enough are; the rows up to there, in order."""
     without_victims = rows[~_with_less_important_pods(request, nodes)[rows]]
@@ -163,7 +163,7 @@ def _try(
             results.put_searched(row, pods, request.budgets, result)
 
 
-def _end(unknown: BoolArray, rows: IntArray, wanted: int | None, results: Results) -> int:
+def _end(unknown: BoolArray, rows: IntArray, wanted: int | None, results: SearchResults) -> int:
     """How many rows have to be tried, if all that are not known were the best of candidates."""
     if wanted is None:
         return len(rows)

@@ -31,7 +31,7 @@ MOST_KINDS: Final = 4
 Result = Candidate | Status
 
 
-class Results:
+class SearchResults:
     """What was found for one kind of preemptor, in columns with a number for each node."""
 
     def __init__(self, count: int) -> None:
@@ -112,7 +112,7 @@ class KnownVictims:
     """Results by kind of preemptor."""
 
     def __init__(self) -> None:
-        self._kinds: dict[Hashable, Results] = {}
+        self._kinds: dict[Hashable, SearchResults] = {}
         self._mark: AnyMark | None = None
         self._nominations = 0  # the position up to which they are known
 
@@ -123,15 +123,15 @@ class KnownVictims:
         nodes: Nodes,
         budgets: DisruptionBudgets,
         nominator: InternalNominator,
-    ) -> Results:
+    ) -> SearchResults:
         """What is known for preemptors like this pod; empty if nothing is kept for them."""
         if basis is None or not is_whole(nodes):
-            return Results(len(nodes))
+            return SearchResults(len(nodes))
         self._follow(nodes, nominator)
         key = (basis.key, budgets.generation)
         kind = self._kinds.pop(key, None)
         if kind is None:
-            kind = Results(len(nodes))
+            kind = SearchResults(len(nodes))
             if len(self._kinds) >= MOST_KINDS:
                 del self._kinds[next(iter(self._kinds))]  # that was used least recently
         self._kinds[key] = kind

@@ -21,7 +21,7 @@ from mooring.framework.results import Candidate
 from mooring.framework.state import CycleState
 from mooring.framework.status import OK, Status
 from mooring.preemption.budgets import DisruptionBudgets
-from mooring.preemption.known_victims import KnownVictims, Results
+from mooring.preemption.known_victims import KnownVictims, SearchResults
 from mooring.preemption.ranks import RankedPods, Ranks, started_at
 
 # The condition that marks a pod as evicted by a scheduler.
@@ -61,7 +61,7 @@ class PreemptionRequest(msgspec.Struct, frozen=True):
             return (), pods[first:] if first else pods
         return self.budgets.split(pods[first:], matched[first:])
 
-    def results(self, nodes: Nodes) -> Results:
+    def results(self, nodes: Nodes) -> SearchResults:
         """Those of earlier searches for pods that the filters can't tell from this one."""
         what_if = self.what_if
         basis = what_if.basis(self.state, self.pod, nodes)
