@@ -25,7 +25,6 @@ class DisruptionBudgets:
 
     def __init__(self, budgets: Iterable[PodDisruptionBudget] = ()) -> None:
         self.generation: int = next(_generations)
-        self.updates: int = 0
         self._selectors: dict[str, list[tuple[int, Selector]]] = {}  # by namespace
         self._statuses: list[PodDisruptionBudgetStatus] = []
         self._parsed: list[object] = []  # what the selectors were made of
@@ -34,7 +33,6 @@ class DisruptionBudgets:
     def update(self, budgets: Iterable[PodDisruptionBudget]) -> None:
         """These are all budgets now."""
         known = list(budgets)
-        self.updates += 1
         self._statuses = [budget.status for budget in known]
         parsed: list[object] = [(budget.namespace, budget.spec.selector) for budget in known]
         if parsed == self._parsed:

@@ -50,7 +50,7 @@ class SearchResults:
         return found
 
     def put(self, rows: IntArray, found: Status) -> None:
-        """The same for all of these rows, whatever happens on other nodes."""
+        """The same for all of these rows, until they change."""
         self._found[rows] = found
         self.is_known[rows] = True
 
@@ -147,7 +147,7 @@ class KnownVictims:
         if touched is None or nominated is None:
             self._kinds.clear()
             return
-        rows = {*touched, *(nodes.index_of(name) for name in nominated)}
-        rows.discard(None)
+        found = map(nodes.index_of, nominated)
+        rows = {*touched, *(row for row in found if row is not None)}
         for kind in self._kinds.values():
-            kind.forget(row for row in rows if row is not None)
+            kind.forget(rows)

@@ -43,6 +43,7 @@ TRUE = [
     'string(1.0) == "1" && string(-1.5) == "-1.5" && string(100000.0) == "100000"',
     'string(1e6) == "1e+06" && string(123456789.0) == "1.23456789e+08" && string(-0.0) == "-0"',
     'string(0.0001) == "0.0001" && string(-0.00000015) == "-1.5e-07" && string(1e100) == "1e+100"',
+    'string(0.00001) == "1e-05" && "%s".format([[1e-7, 1.0 / 0.0]]) == "[0.000000, \\"+Inf\\"]"',
     'string(1.0 / 0.0) == "+Inf" && string(-1.0 / 0.0) == "-Inf" && string(0.0 / 0.0) == "NaN"',
     'bool("T") && !bool("false") && bool(true)',
     'type(1) == int && type("a") == string && type(type(1)) == type && type(1) != uint',
@@ -225,6 +226,7 @@ DO_NOT_COMPILE = [
     ("optional.of(1).optFlatMap(x, x + 1) == optional.of(2)", ""),
     ("[?1] == []", "expected type 'optional_type(int)' but found 'int'"),
     ('[1, "a"] == []', "expected type"),
+    ('"%s".format(["a"]) == "a" && [1, "a"] == []', "expected type"),
     ("1 +", "mismatched input"),
     ('"a', "token recognition error"),
 ]

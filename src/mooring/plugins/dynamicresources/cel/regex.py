@@ -178,8 +178,7 @@ def _cases(one: str) -> set[str]:
     """A character in both cases; a case of more than one character is none."""
     if one == "\u0131":  # the i without a dot: in upper case an I, and yet another letter
         return {one}
-    upper = one.upper()
-    return {it for it in (one, one.lower(), upper, upper.lower()) if len(it) == 1}
+    return {it for it in (one, one.lower(), one.upper()) if len(it) == 1}
 
 
 def _is_digit(one: str) -> bool:

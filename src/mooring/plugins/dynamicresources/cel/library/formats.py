@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from mooring.plugins.dynamicresources.cel.library.operators import text_of_double
+from mooring.plugins.dynamicresources.cel.library.operators import text_of_double, to_string
 from mooring.plugins.dynamicresources.cel.library.overloads import add
 from mooring.plugins.dynamicresources.cel.library.texts import quoted
 from mooring.plugins.dynamicresources.cel.values import (
@@ -80,12 +80,11 @@ _WANTED: Final = {
     "o": "octal clause can only be used on integers",
     "x": "only integers, byte buffers, and strings can be formatted as hex",
 }
-_WANTED["X"] = _WANTED["x"]
 _RAISED: Final = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 
 
 def _mismatch(verb: str, value: Any) -> CelError:
-    return CelError(f"error during formatting: {_WANTED[verb]}, was given {kind_of(value)}")
+    return CelError(f"error during formatting: {_WANTED[verb.lower()]}, was given {kind_of(value)}")
 
 
 def _fixed(value: float, precision: int) -> str:
@@ -109,10 +108,9 @@ def _text(value: Any) -> str:
         return text_of_double(value)
     if isinstance(value, bytes):
         try:
-            return value.decode()
-        except UnicodeDecodeError:
-            problem = '"invalid UTF-8 in bytes, cannot convert to string"'
-            text = f"error during formatting: could not convert argument {problem} to string"
+            return to_string(value)
+        except CelError as error:
+            text = f'error during formatting: could not convert argument "{error}" to string'
             raise CelError(text) from None
     return _literal(value)
 

@@ -144,7 +144,7 @@ def _to_double(value: Any) -> float:
         raise CelError(f"type conversion error from 'string' to 'double': {value!r}") from None
 
 
-def _to_string(value: Any) -> str:
+def to_string(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
@@ -188,8 +188,8 @@ def _size(value: Any) -> int:
 add("int", _to_int, *(f"({one}) -> int" for one in (*EACH_NUMBER, "string")))
 add("uint", _to_uint, *(f"({one}) -> uint" for one in (*EACH_NUMBER, "string")))
 add("double", _to_double, *(f"({one}) -> double" for one in (*EACH_NUMBER, "string")))
-add("string", _to_string, *(f"({one}) -> string" for one in (*EACH_NUMBER, "string")))
-add("string", _to_string, "(bool) -> string", "(bytes) -> string")
+add("string", to_string, *(f"({one}) -> string" for one in (*EACH_NUMBER, "string")))
+add("string", to_string, "(bool) -> string", "(bytes) -> string")
 add("bool", _to_bool, "(bool) -> bool", "(string) -> bool")
 add("bytes", lambda value: value.encode(), "(string) -> bytes")
 add("bytes", lambda value: value, "(bytes) -> bytes")
