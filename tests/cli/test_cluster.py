@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 import resource
 import signal
 import socket
 import sys
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.cli.page import ask_page
 from tests.cli.process import Running
+from tests.cli.running_cluster import READY, ask, send, up
 from tests.cli.test_progress import Terminal
-from tests.controlplane.waiting import wait_until
 
 from mooring.cli import main
 from mooring.cli.cluster import _in_zones
 from mooring.cli.cluster_report import PlacementReport
-from mooring.client.http import HttpTransport
-from mooring.client.kubeconfig import load_kubeconfig
-from mooring.client.transport import Request, Response
+from mooring.client.transport import Request
 from mooring.cluster.apiserver.resources import known
 from mooring.cluster.apiserver.server import new_store
 from mooring.cluster.apiserver.store import Store
 
-READY = "Ctrl-C ends it."
 POD = """
 apiVersion: v1
 kind: Pod
@@ -37,29 +31,6 @@ metadata: {name: web}
 spec:
   containers: [{name: web, image: nginx, resources: {requests: {cpu: "1"}}}]
 """
-
-
-def send(kubeconfig: Path, *requests: Request) -> list[Response]:
-    """What the server of a kubeconfig answers."""
-
-    async def asking() -> list[Response]:
-        transport = HttpTransport(load_kubeconfig(str(kubeconfig)), user_agent="test")
-        try:
-            return [await transport.send(request) for request in requests]
-        finally:
-            await transport.close()
-
-    return asyncio.run(asking())
-
-
-def ask(kubeconfig: Path, path: str) -> Any:
-    (answer,) = send(kubeconfig, Request(method="GET", path=path))
-    assert answer.status == 200, answer.body
-    return json.loads(answer.body)
-
-
-def up(kubeconfig: Path, *words: str, forked: bool = True) -> Running:
-    return Running("cluster", "up", "--kubeconfig", str(kubeconfig), *words, forked=forked)
 
 
 # --- running -------------------------------------------------------------------------------------
@@ -260,31 +231,6 @@ def fill_up(config: Path) -> set[str]:
 
 def names(config: Path) -> set[str]:
     return {item["metadata"]["name"] for item in ask(config, MAPS)["items"]} - {"kube-root-ca.crt"}
-
-
-def test_a_pool_gets_more_nodes_or_fewer(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    config = tmp_path / "config"
-
-    def scale(*sizes: str) -> str:
-        code = main(["cluster", "scale", *sizes, "--kubeconfig", str(config)])
-        said = capsys.readouterr()
-        assert code == (0 if not said.err else 2)
-        return said.out + said.err
-
-    def has(count: int) -> bool:
-        return len(ask(config, "/api/v1/nodes")["items"]) == count
-
-    with up(config, "--nodes", "2") as cluster:
-        cluster.until(READY)
-        (pool,) = ask(config, "/api/v1/namespaces/kube-system/configmaps/mooring-pools")["data"]
-        for count in (3, 1):
-            assert scale(f"{pool}={count}") == f"pool {pool}: {count} nodes\n"
-            wait_until(partial(has, count), what=f"there are {count} nodes")
-        assert f"pool none: expected one of the cluster's pools: {pool}" in scale("none=1")
-        assert f"'{pool}=many': expected POOL=N, such as gpu=6" in scale(f"{pool}=many")
-        assert cluster.stop() == 0
 
 
 def test_refuses_writes_while_they_can_not_be_saved(tmp_path: Path) -> None:
