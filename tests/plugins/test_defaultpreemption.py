@@ -58,7 +58,7 @@ def test_nominates_the_node_and_names_the_victims() -> None:
     assert (found.node_name, found.status) == ("b", fw.OK)
     assert [victim.name for victim in found.victims] == ["r"]
     assert isinstance(found.report, PreemptionReport)
-    assert list(found.report.candidates) == ["b"]
+    assert [one.node_name for one in found.report.candidates] == ["b"]
 
 
 def test_withdraws_the_nomination_where_nothing_helps() -> None:
@@ -181,7 +181,7 @@ def candidates(asked: DefaultPreemption, **more: Any) -> list[str]:
     cluster = nodes(*(full(str(i), runs("r")) for i in range(9)))
     report = nominated(asked, pod(cpu=1, priority=1), cluster, **more).report
     assert isinstance(report, PreemptionReport)
-    return list(report.candidates)
+    return [one.node_name for one in report.candidates]
 
 
 def test_looks_at_few_nodes_from_anywhere_or_at_all_of_them() -> None:

@@ -59,7 +59,7 @@ class Searches:
             **self._kept,
         )
         found = search(request, nodes, np.arange(len(nodes)), wanted=wanted).candidates
-        return {name: " ".join(it.name for it in one.victims) for name, one in found.items()}
+        return {one.node_name: " ".join(it.name for it in one.victims) for one in found}
 
 
 @pytest.fixture

@@ -261,7 +261,7 @@ def _preemption(after: PostFilterOutcome) -> told.Preemption:
     if report is None or report.chosen is None or not after.status.ok:
         return told.Preemption(helps=False, message=after.status.message)
     best = report.chosen
-    others = [one for one in report.candidates.values() if one is not best]
+    others = [one for one in report.candidates if one is not best]
     criterion = report.decided_by
     decided = ""
     if criterion is not None:

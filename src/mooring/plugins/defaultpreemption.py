@@ -87,7 +87,7 @@ class DefaultPreemption(
                 report.chosen.node_name,
                 victims=report.chosen.victims,
                 report=report,
-                candidates=tuple(report.candidates.values()),
+                candidates=report.candidates,
                 choose=partial(_choose, request, report),
             )
         return _no_candidate(report)

@@ -19,7 +19,7 @@ from mooring.framework.status import Code, Status
 from mooring.framework.verdicts import Verdicts
 from mooring.preemption.all_victims import find_all_victims
 from mooring.preemption.harm import Criterion, decisive, harm_of_all, least_harmful
-from mooring.preemption.known_victims import Result, SearchResults
+from mooring.preemption.known_victims import SearchResults
 from mooring.preemption.victims import NO_VICTIMS, PreemptionRequest
 
 NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
@@ -27,22 +27,13 @@ _LEAST_PORTION: Final = 64  # nodes that are tried at once; fewer are hardly fas
 
 
 class PreemptionReport(msgspec.Struct, frozen=True):
-    """The result of a search, by node."""
+    """The result of a search. Candidates and failures are in the order of the search."""
 
     nodes: int  # of the cluster, also those that were not tried
-    tried: dict[str, Result] = {}  # by node name, in the order in which they were tried
+    candidates: tuple[Candidate, ...] = ()
+    failures: dict[str, Status] = {}  # why evictions would not help, by node name
     least_harmful: tuple[Candidate, ...] = ()  # several if they are equal
     decided_by: Criterion | None = None  # only if every node was tried
-
-    @property
-    def candidates(self) -> dict[str, Candidate]:
-        """By node name."""
-        return {name: it for name, it in self.tried.items() if isinstance(it, Candidate)}
-
-    @property
-    def failures(self) -> dict[str, Status]:
-        """Why evictions would not help, by node name."""
-        return {name: it for name, it in self.tried.items() if isinstance(it, Status)}
 
     @property
     def chosen(self) -> Candidate | None:
@@ -57,7 +48,7 @@ class PreemptionReport(msgspec.Struct, frozen=True):
     def reasons(self) -> dict[str, int]:
         """Reason -> number of nodes; for a search without candidates."""
         counted = Counter(reason for status in self.failures.values() for reason in status.reasons)
-        untried = self.nodes - len(self.tried)
+        untried = self.nodes - len(self.candidates) - len(self.failures)
         if untried:
             counted[NOT_HELPFUL] += untried
         return dict(counted)
@@ -107,13 +98,15 @@ def search(
     """
     results = request.results(nodes)
     tried = _try(request, nodes, np.roll(rows, -start), wanted, results)
-    names, found = nodes.names, results.of(tried)
-    candidates = [result for result in found if isinstance(result, Candidate)]
-    harm = results.harm[tried[results.is_candidate[tried]]]
+    is_candidate, names = results.is_candidate[tried], nodes.names
+    found, refused = tried[is_candidate], tried[~is_candidate]
+    candidates, harm = results.candidates(found), results.harm[found]
     best = least_harmful(harm, request.now).tolist()
+    refused_names = [names[row] for row in refused.tolist()]
     return PreemptionReport(
         nodes=len(nodes),
-        tried=dict(zip([names[row] for row in tried.tolist()], found, strict=True)),
+        candidates=candidates,
+        failures=dict(zip(refused_names, results.failures(refused), strict=True)),
         least_harmful=tuple([candidates[place] for place in best]),
         decided_by=decisive(harm, request.now) if wanted is None else None,
     )
@@ -121,13 +114,14 @@ def search(
 
 def merged(reports: Sequence[PreemptionReport], now: float) -> PreemptionReport:
     """Searches of different nodes for one pod as one; `now` is the start of pods without one."""
-    tried: dict[str, Result] = {}
+    candidates = tuple([found for report in reports for found in report.candidates])
+    failures: dict[str, Status] = {}
     for report in reports:
-        tried |= report.tried
-    candidates = [found for found in tried.values() if isinstance(found, Candidate)]
+        failures |= report.failures
     return PreemptionReport(
         nodes=reports[-1].nodes,
-        tried=tried,
+        candidates=candidates,
+        failures=failures,
         least_harmful=tuple(pick(candidates, now)),
         decided_by=decisive(harm_of_all(candidates), now),
     )

@@ -44,9 +44,13 @@ class SearchResults:
         self._rows_of: dict[int, set[int]] = {}  # by the number of a budget that they depend on
         self._statuses: dict[int, PodDisruptionBudgetStatus] = {}  # of those budgets
 
-    def of(self, rows: IntArray) -> list[Result]:
-        """What was found, in the order of the rows."""
-        found: list[Result] = self._found[rows].tolist()
+    def candidates(self, rows: IntArray) -> tuple[Candidate, ...]:
+        """What was found, in the order of the rows, all of which are candidates."""
+        return tuple(self._found[rows].tolist())
+
+    def failures(self, rows: IntArray) -> list[Status]:
+        """What was found, in the order of the rows, none of which is a candidate."""
+        found: list[Status] = self._found[rows].tolist()
         return found
 
     def put(self, rows: IntArray, found: Status) -> None:

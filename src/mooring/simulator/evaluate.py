@@ -244,11 +244,11 @@ def _after(after: PostFilterOutcome) -> Result:
     if after.nominate == "":
         result["clearNominatedNode"] = True
     result["candidates"] = {
-        name: {
+        candidate.node_name: {
             "victims": [victim.key for victim in candidate.victims],
             "numPDBViolations": candidate.pdb_violations,
         }
-        for name, candidate in report.candidates.items()
+        for candidate in report.candidates
     }
     if report.failures:
         result["dryRunFailures"] = {
