@@ -213,16 +213,18 @@ class TestNominations:
         world.queue.delete(made[1])
         assert list(world.queue.nominator.nominated_nodes()) == []
 
-    @pytest.mark.parametrize("change", ["clear", "move", "delete"])
+    @pytest.mark.parametrize("change", ["clear", "move", "delete", "delete unwritten"])
     def test_wake_pods_of_no_higher_priority_when_they_end(self, change: str) -> None:
         world = World(PODS_LEAVE)
         world.refuse("lower", "Fit", priority=1)
         world.refuse("higher", "Fit", priority=3)
         world.time += 60
-        claimant = pod("claimant", priority=2, nominated="n1")
+        written = "" if change == "delete unwritten" else "n1"
+        claimant = pod("claimant", priority=2, nominated=written)
         world.close_gate("claimant")
         world.queue.add(claimant)
-        if change == "delete":
+        world.queue.nominator.nominate(claimant, "n1")
+        if change.startswith("delete"):
             world.queue.delete(claimant)
         else:
             node = "n2" if change == "move" else ""

@@ -91,7 +91,7 @@ class DecisionRecord:
             _fail(entry, decision)
         elif evaluation is not None:
             if evaluation.row < 0:
-                if decision.evaluated == 1 and pod.nominated_node_name:
+                if decision.is_nominated:
                     entry.way = "nominated"
             elif self._margins:
                 lead = evaluation.lead()

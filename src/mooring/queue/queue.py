@@ -194,17 +194,18 @@ class SchedulingQueue:
             self._enter(new, _UPDATED)
         if held is not None and is_held:
             self._replace(held, old or held.pod, new)
-        if old is not None and old.nominated_node_name != new.nominated_node_name:
+        if old is not None and old.nominated_node_name not in ("", new.nominated_node_name):
             self._release_nomination(old)
         self._settle()
 
     def delete(self, pod: Pod, *, bound: bool = False) -> None:
         """Remove a deleted or `bound` pod; if it is bound, its nomination frees no node."""
+        is_nominated = bool(pod.nominated_node_name) or self.nominator.node_of(pod.uid) is not None
         self.nominator.delete(pod)
         held = self._sub_queues.find(pod.key)
         if held is not None and held.pod.uid == pod.uid:
             self._discard(held)
-        if not (bound or pod.node_name):
+        if is_nominated and not (bound or pod.node_name):
             self._release_nomination(pod)
         self._settle()
 
@@ -359,13 +360,12 @@ class SchedulingQueue:
 
     def _release_nomination(self, pod: Pod) -> None:
         """A nomination ends: other pods are woken as if the pod had been deleted from the node."""
-        if pod.nominated_node_name:
-            self.move_all(
-                _ASSIGNED_POD_DELETED,
-                pod,
-                None,
-                lambda other: other.uid != pod.uid and other.priority <= pod.priority,
-            )
+        self.move_all(
+            _ASSIGNED_POD_DELETED,
+            pod,
+            None,
+            lambda other: other.uid != pod.uid and other.priority <= pod.priority,
+        )
 
     def _requeue_after_attempt(
         self, queued: QueuedPod, observed_events: Sequence[ObservedEvent] | None

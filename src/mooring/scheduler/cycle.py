@@ -40,6 +40,7 @@ class Decision(msgspec.Struct, frozen=True):
     node_name: str = ""
     evaluated: int = 0  # number of evaluated nodes
     found: int = 0  # feasible nodes
+    is_nominated: bool = False  # the node was the pod's nominated one, and no other was looked at
     names: tuple[str, ...] = ()  # of all nodes, in row order; if decisions are observed
     rows: IntArray = _NO_ROWS  # of the feasible nodes, ascending; likewise
     scores: Scores | None = None  # aligned with `rows`; None if there was no choice
@@ -114,10 +115,11 @@ class Cycle:
 
     async def _decide(self, evaluation: Evaluation) -> Decision:
         if evaluation.outcome.status is OK:
-            if evaluation.pod.nominated_node_name:
-                nominated = await self._try_nominated(evaluation)
-                if nominated is not None:
-                    return nominated
+            nominated = self._nominated_node(evaluation.pod)
+            if nominated:
+                found = await self._try_nominated(evaluation, nominated)
+                if found is not None:
+                    return found
             is_timed = self._guard.record_plugins
             started = self._guard.timer() if is_timed else 0.0
             if self._looks_at_all:
@@ -161,9 +163,14 @@ class Cycle:
 
     # --- filter --------------------------------------------------------------------------------
 
-    async def _try_nominated(self, evaluation: Evaluation) -> Decision | None:
+    def _nominated_node(self, pod: Pod) -> str:
+        """Also if the nomination is not written yet."""
+        known = self._evaluator.what_if.nominator.node_of(pod.uid)
+        return pod.nominated_node_name or known or ""
+
+    async def _try_nominated(self, evaluation: Evaluation, name: str) -> Decision | None:
         """Choose the node that the pod is nominated for, if it is feasible."""
-        pod, nodes, name = evaluation.pod, evaluation.nodes, evaluation.pod.nominated_node_name
+        pod, nodes = evaluation.pod, evaluation.nodes
         row = nodes.index_of(name)
         if row is None or not self._evaluator.what_if.fits(evaluation.state, pod, nodes[row]).ok:
             return None  # the full evaluation will report it
@@ -174,7 +181,9 @@ class Cycle:
             agreed = await self._extenders.filter(pod, one, passed, Verdicts.passing(one))
             if isinstance(agreed, Status) or not agreed.any():
                 return None
-        return Decision(OK, name, evaluated=1, names=nodes.names, found=1, rows=rows)
+        return Decision(
+            OK, name, evaluated=1, found=1, is_nominated=True, names=nodes.names, rows=rows
+        )
 
     async def _ask_extenders(self, extenders: Extenders, evaluation: Evaluation) -> Status:
         verdicts = evaluation.verdicts().copy()

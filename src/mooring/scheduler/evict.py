@@ -54,6 +54,7 @@ class _Eviction:
         *self.others, self.last = victims
         self.last_seen: Pod | None = self.last  # when it was last found to stay
         self.is_at_the_last = False  # the other victims are evicted
+        self.is_carried_out = False  # all requests are answered
 
     def is_over(self, cache: Cache) -> bool:
         """Whether the watch has shown that the last victim is gone or terminating."""
@@ -130,6 +131,16 @@ class Evictor:
                 eviction.last_seen = found
         return self._under_way.keys()
 
+    def makes_room_at_once(self, uid: str) -> bool:
+        """Whether victims that leave no sooner than they are deleted are being deleted for a pod.
+
+        The pod will be bound a moment after that, so that its nomination is not worth a write.
+        """
+        eviction = self._under_way.get(uid)
+        if eviction is None or eviction.is_carried_out:
+            return False
+        return all(_goes_at_once(victim) for victim in (*eviction.others, eviction.last))
+
     def evict(self, preemptor: Pod, node_name: str, victims: tuple[Pod, ...], plugin: str) -> None:
         """Begin, in the background; from now on the preemptor is gated."""
         staying = [victim for victim in victims if not victim.is_terminating]
@@ -164,6 +175,7 @@ class Evictor:
 
     def _end(self, eviction: _Eviction, started: float, *, is_cleared: bool, is_done: bool) -> None:
         """End an eviction; if victims remain, the preemptor is activated."""
+        eviction.is_carried_out = True
         pod = eviction.preemptor
         self._metrics.goroutines.labels(eviction.plugin).add(-1)
         result = "success" if is_done and is_cleared else "error"
@@ -253,6 +265,12 @@ class Evictor:
                 return False
         await self._client.delete_pod(victim)
         return True
+
+
+def _goes_at_once(victim: Pod) -> bool:
+    """Whether nothing of a pod is left once it is deleted."""
+    api = victim.api
+    return api.spec.termination_grace_period_seconds == 0 and not api.metadata.finalizers
 
 
 def _has(pod: Pod, condition: Condition) -> bool:

@@ -1,10 +1,22 @@
-"""The handling of a failed attempt: requeue, condition, Event and nomination."""
+"""The handling of a failed attempt: requeue, condition, Event and nomination.
+
+    attempt failed ──▶ queue, Event ──▶ status patch: condition and nomination
+                                  └───▶ put off, while victims without a grace period are deleted
+                                          │ the next attempt ended, or a bind began: never written
+                                          └─ the pod still waits a moment later ──▶ status patch
+
+The nomination of a pod that is bound as soon as its victims are deleted is of no use to anyone, and
+a status patch costs the API server milliseconds: so it is written only if the pod is not bound. If
+victims have a grace period, it is written at once: a scheduler that starts anew has to know it.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
+
+import msgspec
 
 from mooring.api.meta import Condition, format_time
 from mooring.cache.cache import Cache
@@ -28,6 +40,17 @@ MAX_MESSAGE: Final = 32_768  # bytes; what Kubernetes allows in the conditions o
 Spawn = Callable[[Coroutine[Any, Any, None]], None]
 
 
+class _Report(msgspec.Struct):
+    """What is to be written about a failed attempt."""
+
+    key: str
+    reason: str
+    message: str
+    nominate: str | None
+    announced: str
+    is_due: bool = False  # at the next opportunity
+
+
 class FailureHandler:
     """Returns pods to the queue and reports the reason."""
 
@@ -41,7 +64,9 @@ class FailureHandler:
         recorder: Recorder,
         clock: Clock,
         spawn: Spawn,
+        makes_room_at_once: Callable[[str], bool],
     ) -> None:
+        """`makes_room_at_once` says of a uid whether that pod will be bound in a moment."""
         self._cache = cache
         self._queue = queue
         self._handlers = handlers
@@ -49,6 +74,8 @@ class FailureHandler:
         self._recorder = recorder
         self._clock = clock
         self._spawn = spawn
+        self._makes_room_at_once = makes_room_at_once
+        self._put_off: dict[str, _Report] = {}  # by uid
 
     def handle(
         self,
@@ -68,6 +95,7 @@ class FailureHandler:
         replica decides about it. `penalty` as in the queue.
         """
         pod = queued.pod
+        self._put_off.pop(pod.uid, None)
         queued.unschedulable_plugins = frozenset()
         queued.pending_plugins = frozenset()
         if diagnosis is not None:
@@ -90,7 +118,25 @@ class FailureHandler:
             log.error("Error scheduling pod; retrying", extra=extra)
         self._recorder.event(pod, "Warning", "FailedScheduling", "Scheduling", truncated(message))
         reason = "Unschedulable" if status.rejected else "SchedulerError"
-        self._spawn(self._patch(latest, reason, message, nominate, announced))
+        report = _Report(pod.key, reason, message, nominate, announced)
+        if self._makes_room_at_once(pod.uid):
+            self._put_off[pod.uid] = report
+        else:
+            self._spawn(self._patch(latest, report))
+
+    def report_put_off(self) -> None:
+        """Write what was put off about pods that wait nonetheless. Call every second."""
+        for uid, report in tuple(self._put_off.items()):
+            pod = self._handlers.pending(report.key)
+            if pod is None or pod.uid != uid or self._cache.is_assumed(uid):
+                del self._put_off[uid]
+            elif self._makes_room_at_once(uid):
+                continue
+            elif report.is_due:
+                del self._put_off[uid]
+                self._spawn(self._patch(pod, report))
+            else:
+                report.is_due = True
 
     def _requeue(self, queued: QueuedPod, latest: Pod | None, penalty: float) -> None:
         pod = queued.pod
@@ -103,9 +149,8 @@ class FailureHandler:
         queued.pod = latest
         self._queue.add_unschedulable(queued, penalty)
 
-    async def _patch(
-        self, pod: Pod, reason: str, message: str, nominate: str | None, announced: str
-    ) -> None:
+    async def _patch(self, pod: Pod, report: _Report) -> None:
+        reason, message, nominate = report.reason, report.message, report.nominate
         known = next((c for c in pod.status.conditions if c.type == POD_SCHEDULED), None)
         if known is not None and (known.status, known.reason, known.message) == (
             "False",
@@ -122,7 +167,7 @@ class FailureHandler:
                 observed_generation=pod.api.metadata.generation,
                 last_transition_time=format_time(self._clock.now()),
             )
-        written = announced or pod.nominated_node_name
+        written = report.announced or pod.nominated_node_name
         changed = nominate if nominate != written else None
         if condition is None and changed is None:
             return

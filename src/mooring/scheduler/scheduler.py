@@ -176,7 +176,7 @@ class Scheduler:
         )
         for name, profile in profiles.items():
             self.runtimes[name] = self._make_runtime(profile, handles[name])
-        failures = FailureHandler(
+        self._failures = FailureHandler(
             cache=self.cache,
             queue=self.queue,
             handlers=self.handlers,
@@ -184,6 +184,7 @@ class Scheduler:
             recorder=recorder,
             clock=clock,
             spawn=self._spawn,
+            makes_room_at_once=lambda uid: self._evictor.makes_room_at_once(uid),
         )
         self._evictor = Evictor(
             cache=self.cache,
@@ -213,7 +214,7 @@ class Scheduler:
             guard=self.guard,
             overruns=self.overruns,
             evictor=self._evictor,
-            failures=failures,
+            failures=self._failures,
             extender_binds=self._extender_binds,
             waits_for_extenders=self._extenders is not None,
             recorder=recorder,
@@ -383,6 +384,7 @@ class Scheduler:
             await self._sleep(_FLUSH_BACKOFF_EVERY - now % _FLUSH_BACKOFF_EVERY)
             self.queue.flush_backoff()
             self.held.catch_up()
+            self._failures.report_put_off()
             if self.overruns.is_active:
                 self.overruns.expire()
 
