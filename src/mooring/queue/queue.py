@@ -200,12 +200,13 @@ class SchedulingQueue:
 
     def delete(self, pod: Pod, *, bound: bool = False) -> None:
         """Remove a deleted or `bound` pod; if it is bound, its nomination frees no node."""
-        is_nominated = bool(pod.nominated_node_name) or self.nominator.node_of(pod.uid) is not None
+        ends = not (bound or pod.node_name)
+        was_nominated = ends and (pod.nominated_node_name or self.nominator.node_of(pod.uid))
         self.nominator.delete(pod)
         held = self._sub_queues.find(pod.key)
         if held is not None and held.pod.uid == pod.uid:
             self._discard(held)
-        if is_nominated and not (bound or pod.node_name):
+        if was_nominated:
             self._release_nomination(pod)
         self._settle()
 

@@ -79,6 +79,7 @@ class Cycle:
         is_observed: bool = False,
     ) -> None:
         self._evaluator = evaluator
+        self._nominator = evaluator.what_if.nominator
         self._runner = runner
         self._guard = runner.guard
         self._percentage = percentage_of_nodes_to_score
@@ -115,11 +116,12 @@ class Cycle:
 
     async def _decide(self, evaluation: Evaluation) -> Decision:
         if evaluation.outcome.status is OK:
-            nominated = self._nominated_node(evaluation.pod)
-            if nominated:
-                found = await self._try_nominated(evaluation, nominated)
-                if found is not None:
-                    return found
+            pod = evaluation.pod
+            name = pod.nominated_node_name or self._nominator.node_of(pod.uid)  # not yet written
+            if name:
+                nominated = await self._try_nominated(evaluation, name)
+                if nominated is not None:
+                    return nominated
             is_timed = self._guard.record_plugins
             started = self._guard.timer() if is_timed else 0.0
             if self._looks_at_all:
@@ -162,11 +164,6 @@ class Cycle:
         )
 
     # --- filter --------------------------------------------------------------------------------
-
-    def _nominated_node(self, pod: Pod) -> str:
-        """Also if the nomination is not written yet."""
-        known = self._evaluator.what_if.nominator.node_of(pod.uid)
-        return pod.nominated_node_name or known or ""
 
     async def _try_nominated(self, evaluation: Evaluation, name: str) -> Decision | None:
         """Choose the node that the pod is nominated for, if it is feasible."""
