@@ -2,7 +2,7 @@
 
 The server is asked only for pods that have a node, and only for their metadata: about a bind there
 is one short line. Victims of preemption are watched until the first of them is gone: the server
-would spend as much on telling of thousands of them as on hundreds of binds.
+encodes each change of each of them for this watch alone.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class Watcher:
         return str(found["metadata"]["resourceVersion"])
 
     def _watch(self, version: str) -> None:
-        """Follow what happens, until the server ends it, which drops those who read too slowly."""
+        """Follow what happens, until the server ends it or victims need not be watched any more."""
         query = {"watch": "true", "resourceVersion": version, "timeoutSeconds": "3600"}
         response, connection = self._ask(query, _METADATA)
         rest = b""

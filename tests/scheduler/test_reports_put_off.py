@@ -9,6 +9,7 @@ from tests.scheduler.recording import Log, notes, probe, reason, world
 from tests.scheduler.test_evict import FIT, Server
 
 import mooring.framework as fw
+from mooring.scheduler.failure import LONGEST_PUT_OFF
 from mooring.simulator import Simulation
 from mooring.testing.builders import pod
 
@@ -75,31 +76,29 @@ def test_the_nomination_is_written_at_once_if_the_victim_takes_time_to_go(
     assert server.reports == ["Unschedulable 'a'"]
 
 
-def test_a_pod_that_waits_while_its_victim_is_deleted_is_reported_later(
+def test_nothing_is_written_while_the_deletion_is_under_way(
     sim: Simulation, server: Writes
 ) -> None:
     sim.apply(resident("v1"))
     server.hold("v1")
     sim.schedule(VIP)
-    sim.advance(60)
-    assert server.reports == []  # the request is under way
+    sim.advance(LONGEST_PUT_OFF - 1)
+    assert server.reports == []
     assert sim.scheduler.queue.nominator.node_of("vip-uid") == "a"
     server.let_go("v1")
     assert sim.node_of("vip") == "a"
     assert server.reports == []
 
 
-def test_a_pod_whose_victim_stays_although_it_was_deleted_is_reported_a_moment_later(
-    sim: Simulation, server: Writes, monkeypatch: pytest.MonkeyPatch
+def test_a_deletion_without_an_answer_does_not_hide_why_the_pod_waits(
+    sim: Simulation, server: Writes
 ) -> None:
-    monkeypatch.setattr(sim.cluster, "delete_pod", _nothing)
     sim.apply(resident("v1"))
+    server.hold("v1")
     sim.schedule(VIP)
-    assert server.reports == []
-    sim.advance(2)
+    sim.advance(LONGEST_PUT_OFF + 2)
     assert server.reports == ["Unschedulable 'a'"]
-    assert reason(sim, "vip") == "Unschedulable"
-    sim.advance(10)
+    sim.advance(60)
     assert len(server.reports) == 1
 
 
@@ -112,26 +111,42 @@ def test_the_next_attempt_that_fails_is_reported_instead(sim: Simulation, server
     assert server.reports == ["Unschedulable None"]  # preemption is put off, nothing is nominated
 
 
-def test_a_pod_that_is_deleted_meanwhile_is_not_reported(
-    sim: Simulation, server: Writes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def unseen(sim: Simulation, server: Writes, monkeypatch: pytest.MonkeyPatch) -> Simulation:
+    """The victim is deleted, but the watch does not show it."""
     monkeypatch.setattr(sim.cluster, "delete_pod", _nothing)
     sim.apply(resident("v1"))
     sim.schedule(VIP)
-    sim.delete(VIP)
-    sim.advance(5)
+    assert server.reports == []
+    return sim
+
+
+def test_a_pod_whose_victim_stays_is_reported_at_the_second_look(
+    unseen: Simulation, server: Writes
+) -> None:
+    unseen.advance(1)
+    assert server.reports == []
+    unseen.advance(1)
+    assert server.reports == ["Unschedulable 'a'"]
+    assert reason(unseen, "vip") == "Unschedulable"
+    unseen.advance(10)
+    assert len(server.reports) == 1
+
+
+def test_a_pod_that_is_deleted_meanwhile_is_not_reported(
+    unseen: Simulation, server: Writes
+) -> None:
+    unseen.delete(VIP)
+    unseen.advance(5)
     assert server.reports == []
 
 
 def test_nothing_is_written_about_another_pod_of_the_same_name(
-    sim: Simulation, server: Writes, monkeypatch: pytest.MonkeyPatch
+    unseen: Simulation, server: Writes
 ) -> None:
-    monkeypatch.setattr(sim.cluster, "delete_pod", _nothing)
-    sim.apply(resident("v1"))
-    sim.schedule(VIP)
-    sim.delete(VIP)
-    sim.schedule(pod("vip", uid="another", cpu=9))
-    sim.advance(5)
+    unseen.delete(VIP)
+    unseen.schedule(pod("vip", uid="another", cpu=9))
+    unseen.advance(5)
     assert server.reports == ["Unschedulable None"]
 
 

@@ -35,6 +35,7 @@ from mooring.scheduler.handlers import Handlers
 log = logging.getLogger(__name__)
 
 POD_SCHEDULED: Final = "PodScheduled"
+LONGEST_PUT_OFF: Final = 30.0  # seconds; an API server that does not answer must not hide a reason
 MAX_MESSAGE: Final = 32_768  # bytes; what Kubernetes allows in the conditions of other objects
 
 Spawn = Callable[[Coroutine[Any, Any, None]], None]
@@ -48,7 +49,8 @@ class _Report(msgspec.Struct):
     message: str
     nominate: str | None
     announced: str
-    is_due: bool = False  # at the next opportunity
+    at_latest: float  # when it is written even if victims are still being deleted
+    is_due: bool = False  # the victims are deleted: written next time
 
 
 class FailureHandler:
@@ -118,7 +120,8 @@ class FailureHandler:
             log.error("Error scheduling pod; retrying", extra=extra)
         self._recorder.event(pod, "Warning", "FailedScheduling", "Scheduling", truncated(message))
         reason = "Unschedulable" if status.rejected else "SchedulerError"
-        report = _Report(pod.key, reason, message, nominate, announced)
+        at_latest = self._clock.now() + LONGEST_PUT_OFF
+        report = _Report(pod.key, reason, message, nominate, announced, at_latest)
         if self._makes_room_at_once(pod.uid):
             self._put_off[pod.uid] = report
         else:
@@ -130,7 +133,7 @@ class FailureHandler:
             pod = self._handlers.pending(report.key)
             if pod is None or pod.uid != uid or self._cache.is_assumed(uid):
                 del self._put_off[uid]
-            elif self._makes_room_at_once(uid):
+            elif self._makes_room_at_once(uid) and self._clock.now() < report.at_latest:
                 continue
             elif report.is_due:
                 del self._put_off[uid]
