@@ -28,7 +28,7 @@ from mooring.api import (
     parse_quantity,
     to_builtins,
 )
-from mooring.api.codec import _MAPS, SharingDecoder, yaml_documents
+from mooring.api.codec import _MAPS, SharingDecoder, _known_resources, yaml_documents
 from mooring.api.resource import Json
 
 POD: dict[str, Any] = {
@@ -258,6 +258,18 @@ def test_says_why_a_text_is_no_yaml(text: str, message: str) -> None:
     with pytest.raises(DecodeError) as caught:
         yaml_documents(text)
     assert str(caught.value).startswith(message)
+
+
+def test_equal_resources_become_one_object_and_no_more_are_kept_than_needed() -> None:
+    def asked(amount: str) -> Any:
+        return decode(json.dumps({"spec": {"overhead": {"cpu": amount}}}), Pod).spec.overhead
+
+    assert asked("1") is asked("1")
+    assert asked("2") == {"cpu": parse_quantity("2")}
+    for number in range(10_000):
+        asked(f"{number}m")
+    assert len(_known_resources) < 5_000
+    assert asked("9999m") is asked("9999m")
 
 
 def test_equal_maps_become_one_object_and_lookalikes_do_not() -> None:

@@ -8,6 +8,7 @@ from tests.cli.process import Running
 from tests.cli.test_signals import create_pod
 
 PLUGIN = """
+import gc
 import sys
 
 import mooring.framework as fw
@@ -17,7 +18,7 @@ begin_with = Reflector.begin_with
 
 
 def told(self, first):
-    print("begins with:", first.query.kind.KIND)
+    print("begins with:", first.query.kind.KIND, gc.get_threshold()[0])
     begin_with(self, first)
 
 
@@ -31,6 +32,7 @@ class Loaded(fw.PostBind):
         pass
 
     async def post_bind(self, state, pod, node_name):
+        print("bound:", gc.get_threshold()[0])
         print("loaded:", *sys.modules)
 """
 CONFIG = """
@@ -60,7 +62,7 @@ FOR_LATER = (
 )
 
 
-def test_first_bind_does_not_wait_for_modules_that_it_does_not_need(tmp_path: Path) -> None:
+def test_first_bind_does_not_wait_for_what_it_does_not_need(tmp_path: Path) -> None:
     (tmp_path / "loaded.py").write_text(PLUGIN)
     (tmp_path / "config.yaml").write_text(CONFIG)
     up = ("cluster", "up", "--nodes", "1", "--kubeconfig", str(tmp_path / "kubeconfig"))
@@ -69,8 +71,10 @@ def test_first_bind_does_not_wait_for_modules_that_it_does_not_need(tmp_path: Pa
         run = ("run", "--config", "config.yaml", "--secure-port", "0")
         with Running(*run, folder=tmp_path) as scheduler:
             for kind in ("Node", "Pod"):  # lists that began before the plugin was loaded
-                scheduler.until(f"begins with: {kind}")
+                line = scheduler.until(f"begins with: {kind}")
+                assert int(line.split()[-1]) > 1_000_000, "nothing is collected meanwhile"
             create_pod(tmp_path)
+            assert scheduler.until("bound:").split()[-1] == "50000", "as usual from now on"
             loaded = scheduler.until("loaded:").split()[1:]
             assert scheduler.stop() == 0
     assert "mooring.scheduler.scheduler" in loaded

@@ -166,7 +166,7 @@ def yaml_documents(text: str) -> list[Any]:
 
 
 class SharingDecoder:
-    """Decodes many objects, as `decode` and `convert`; equal maps and amounts become one object.
+    """Decodes many objects, as `decode` and `convert`; equal maps become one object.
 
     The objects of a cluster have few different ones: they are built, parsed and kept once.
     """
@@ -185,7 +185,7 @@ class SharingDecoder:
         return _converted(obj, type, self._read)
 
     def _read(self, type: Any, obj: Any) -> Any:
-        if obj.__class__ is not dict or type is Json:
+        if obj.__class__ is not dict or type is Json or type is ResourceList:
             return _read(type, obj)
         key = type, *obj.items()
         try:
@@ -216,7 +216,7 @@ def _read(type: Any, obj: Any) -> Any:
     if obj.__class__ is not dict:
         raise ValueError(f"expected object, got {_json_type(obj)}")
     if type is ResourceList:
-        return ResourceList(_amounts(obj)) if obj else NO_RESOURCES
+        return _resources(obj) if obj else NO_RESOURCES
     if type is Extra:
         return Extra(msgspec.convert(obj, dict[str, tuple[str, ...]])) if obj else NO_EXTRA
     if type in _MAPS:
@@ -227,6 +227,26 @@ def _read(type: Any, obj: Any) -> Any:
         if value.__class__ is not str or key.__class__ is not str:
             return FrozenDict(_strings(obj))
     return FrozenDict(obj)
+
+
+_known_resources: Final[dict[tuple[tuple[Any, Any], ...], ResourceList]] = {}
+_MOST_KNOWN: Final = 4_000
+
+
+def _resources(obj: dict[Any, Any]) -> ResourceList:
+    """Equal ones become one object: nodes of a type and pods of a template have the same."""
+    key = tuple(obj.items())
+    try:
+        found = _known_resources.get(key)
+    except TypeError:  # an amount is a list or a map
+        return ResourceList(_amounts(obj))
+    if found is None:
+        found = ResourceList(_amounts(obj))
+        if all(value.__class__ is str for value in obj.values()):  # 1 and True are equal
+            if len(_known_resources) >= _MOST_KNOWN:
+                _known_resources.clear()  # what is in use comes back at once
+            _known_resources[key] = found
+    return found
 
 
 def _amounts(obj: dict[Any, Any]) -> dict[str, Quantity]:

@@ -94,8 +94,7 @@ class _Worker:
         self.plugins = tuple(plugins)
         self._evaluator = Evaluator(config, registry=registry_with(plugins))
         self._encoder = msgspec.json.Encoder()
-        garbage_collection.freeze_existing_objects()
-        garbage_collection.collect_rarely()  # each scenario leaves a few cycles behind
+        garbage_collection.freeze_existing_objects()  # each scenario leaves a few cycles behind
 
     def __reduce__(self) -> tuple[type[_Worker], tuple[object, ...]]:
         return _Worker, (self.config, self.plugins)

@@ -1,6 +1,8 @@
 """Settings of Python's cyclic garbage collector for a process that keeps a cluster in memory.
 
-Every command collects rarely, from its first imports on; see `mooring.cli.main`.
+Every command collects rarely, from its first imports on; see `mooring.cli.main`. One that reads a
+cluster at its start begins with that when the cluster is read: objects of lists make no cycles,
+and a collection would go through all of them.
 """
 
 from __future__ import annotations
@@ -12,10 +14,17 @@ from typing import Final
 
 # Allocations between two collections. Python's default, 700, took 5 % of the time and found little.
 _THRESHOLD: Final = 50_000
+# The same until the first lists are read; not without end, for a server may never answer.
+_THRESHOLD_OF_A_START: Final = 5_000_000
 
 
 def collect_rarely() -> None:
     gc.set_threshold(_THRESHOLD)
+
+
+def read_a_cluster_first() -> None:
+    """Collect nothing until `freeze_existing_objects`, or until that takes very long."""
+    gc.set_threshold(_THRESHOLD_OF_A_START)
 
 
 def freeze_existing_objects() -> None:
@@ -25,6 +34,7 @@ def freeze_existing_objects() -> None:
     the first bind.
     """
     gc.freeze()
+    collect_rarely()
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from mooring.cli.run.first_lists import ServerConnection, begin_lists, load_modules
 from mooring.cli.run.options import RunOptions
 from mooring.errors import ConfigError
+from mooring.observe import garbage_collection
 from mooring.observe import log as logs
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 def run(options: RunOptions) -> int:
     """Run a scheduler until it is told to stop."""
     logs.configure(options.v, options.logging_format, sys.stderr)
+    garbage_collection.read_a_cluster_first()
     try:
         with asyncio.Runner() as runner:
             connection = runner.run(begin_lists(options))
