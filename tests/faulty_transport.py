@@ -3,7 +3,8 @@
 `FaultyTransport` wraps any transport. `fail("watch", Refuse(429))` decides what the next watches
 meet, `fault` what every other request meets; `cut`, `end`, `report`, `say` and `silence` happen to
 watches that are open. `FaultyServer` is such a transport with an `ApiServer` of its own, into whose
-store a test writes as etcd would: also what no API server would accept.
+store a test writes as etcd would: also what no API server would accept. With `form.in_protobuf` it
+answers in protobuf what is asked for in protobuf, as the real one does.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote
 
 import msgspec
+from tests.protobuf_transport import ProtobufTransport, frame_of, is_framed
 
 from mooring.api.codec import convert
 from mooring.api.meta import Object
@@ -217,7 +219,9 @@ class FaultyTransport:
 
     def report(self, error: Refuse = EXPIRED) -> None:
         """Let all open watches report an error, and end."""
-        self.say(msgspec.json.encode({"type": "ERROR", "object": error.status}) + b"\n")
+        line = msgspec.json.encode({"type": "ERROR", "object": error.status})
+        for watch in self.watches:
+            watch.push(*self.chop(frame_of(line) if is_framed(watch) else line + b"\n"))
         self.end()
 
     def silence(self) -> None:
@@ -312,7 +316,8 @@ class FaultyServer(FaultyTransport):
         self.reviews = self.server.reviews
         self.store.version = 995
         self._uids = 0
-        super().__init__(LocalTransport(self.server, _USER))
+        self.form = ProtobufTransport(LocalTransport(self.server, _USER))
+        super().__init__(self.form)
 
     def put(self, kind: type[Object], name: str, namespace: str = "default", **fields: Any) -> None:
         """Create an object, or change fields of it, without any validation."""

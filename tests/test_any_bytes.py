@@ -17,12 +17,15 @@ from tests.api.go_protobuf import encode, encode_list, enveloped, field
 from tests.cluster.apiserver.compared_requests import container
 from tests.cluster.apiserver.in_process_server import PODS, InProcessServer
 from tests.garbage import NO_OBJECT, NO_TEXT
+from tests.protobuf_transport import frame
 
 from mooring import config as cfg
 from mooring.api import codec
 from mooring.api import protobuf as api_protobuf
 from mooring.api.coordination import Lease
-from mooring.client._decoding import bookmarked, read_event
+from mooring.api.core import Pod
+from mooring.client._decoding import Reader, UnreadableProtobuf
+from mooring.client._events import BOOKMARK, Events, JsonEvents, ProtobufEvents
 from mooring.client.errors import StatusError, status_error
 from mooring.client.kubeconfig import load_kubeconfig
 from mooring.cluster.apiserver.decoding import YAML, decode_object, decode_unstored
@@ -40,9 +43,9 @@ from mooring.extender import wire
 from mooring.simulator.scenario import read_scenarios
 
 POD: Final = {"apiVersion": "v1", "kind": "Pod", **container(), "metadata": {"name": "p"}}
-EVENT: Final = {"type": "ADDED", "object": POD}
-ERROR: Final = {"type": "ERROR", "object": {"code": 410, "details": {"retryAfterSeconds": 5}}}
-STATUS: Final = ERROR["object"]
+EVENT: Final = {"type": "BOOKMARK", "object": POD}
+STATUS: Final = {"code": 410, "details": {"retryAfterSeconds": 5}}
+ERROR: Final = {"type": "ERROR", "object": STATUS}
 BINDING: Final = {"metadata": {"name": "p"}, "target": {"name": "n"}}
 ARGS: Final = {"Pod": POD, "Nodes": {"items": [{"metadata": {"name": "n"}}]}, "NodeNames": ["n"]}
 CONFIG: Final = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "x", "profiles": [{}]}
@@ -84,6 +87,14 @@ def kubeconfig_of(data: bytes) -> Any:
         return load_kubeconfig(str(file), environ={})
 
 
+def event_of(events: Events[Any]) -> Callable[[bytes], Any]:
+    def read(data: bytes) -> None:
+        type_, encoded = events.read(data)
+        (events.version if type_ == BOOKMARK else events.decode)(encoded)
+
+    return read
+
+
 def server(method: str, path: str, media: str) -> Callable[[bytes], Any]:
     """The embedded server, which says 500 and InternalError where something broke."""
     server = InProcessServer()
@@ -117,8 +128,23 @@ DECODERS: Final = {
         text(lambda data: codec.decode(data, Lease)), json_of(POD), (codec.DecodeError,)
     ),
     "manifest": Decoder(text(codec.yaml_documents), json_of(POD), (codec.DecodeError,)),
-    "event": Decoder(lambda data: bookmarked(read_event(data)), json_of(EVENT), (ApiError,)),
-    "error event": Decoder(read_event, json_of(ERROR), (ApiError,)),
+    "event": Decoder(event_of(JsonEvents(Reader(Pod))), json_of(EVENT), (ApiError,)),
+    "error event": Decoder(JsonEvents(Reader(Pod)).read, json_of(ERROR), (ApiError,)),
+    "protobuf event": Decoder(
+        event_of(ProtobufEvents(Reader(Pod))),
+        frame("BOOKMARK", POD)[4:],
+        (ApiError, UnreadableProtobuf),
+    ),
+    "protobuf error event": Decoder(
+        event_of(ProtobufEvents(Reader(Pod))),
+        frame("ERROR", {"kind": "Status", **STATUS})[4:],
+        (ApiError, UnreadableProtobuf),
+    ),
+    "protobuf frames": Decoder(
+        lambda data: ProtobufEvents(Reader(Pod)).feed(data),
+        frame("ADDED", POD),
+        (UnreadableProtobuf,),
+    ),
     "status": Decoder(lambda data: status_error(500, data), json_of(STATUS)),
     **{
         f"wire {kind.__name__}": Decoder(

@@ -5,6 +5,7 @@ Fields in the order of their numbers; what is no pointer in Go is written even i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from mooring.api.meta import parse_time
@@ -34,9 +35,13 @@ def enveloped(kind: str, content: bytes) -> bytes:
     return b"k8s\0" + field(1, head) + field(2, content) + field(3, b"") + field(4, b"")
 
 
-def encode_list(kind: str, items: list[dict[str, Any]], version: str, token: str = "") -> bytes:
+def encode_list(
+    kind: str, items: Sequence[dict[str, Any] | bytes], version: str, token: str = ""
+) -> bytes:
+    """A list of objects, some of which may be encoded already."""
     meta = field(1, b"") + field(2, version.encode()) + field(3, token.encode())
-    written = b"".join(field(2, encode(kind, item)) for item in items)
+    encoded = (item if isinstance(item, bytes) else encode(kind, item) for item in items)
+    written = b"".join(field(2, item) for item in encoded)
     return enveloped(f"{kind}List", field(1, meta) + written)
 
 

@@ -35,8 +35,11 @@ class FollowedServer(RuleBasedStateMachine):
         self.server = self.rig.server
         self.spoilt: set[str] = set()  # names of pods that cannot be decoded
 
-    @initialize(names=st.sets(NAMES), latency=st.sampled_from([0.0, 0.3, 4.0]))
-    def begin(self, names: set[str], latency: float) -> None:
+    @initialize(
+        names=st.sets(NAMES), latency=st.sampled_from([0.0, 0.3, 4.0]), in_protobuf=st.booleans()
+    )
+    def begin(self, names: set[str], latency: float, in_protobuf: bool) -> None:
+        self.server.form.in_protobuf = in_protobuf
         for name in sorted(names):
             self.server.put(Pod, name)
         self.server.latency = latency

@@ -10,7 +10,8 @@ from tests.client.client_rig import ClientRig, Recorded
 from tests.faulty_transport import EXPIRED, Asked, Hang, Refuse, Vanish
 
 from mooring.api.core import Node, Pod
-from mooring.client._decoding import Lines, is_older
+from mooring.client._decoding import Reader, is_older
+from mooring.client._events import JsonEvents
 from mooring.client.watch import Reflector
 
 # --- listing and watching ------------------------------------------------------------------------
@@ -104,8 +105,8 @@ def test_reads_lines_that_are_cut_anywhere(size: int, rig: ClientRig) -> None:
 
 @given(st.lists(st.binary(max_size=6).map(lambda data: data.replace(b"x", b"\n"))))
 def test_lines_do_not_depend_on_how_they_arrive(chunks: list[bytes]) -> None:
-    lines = Lines()
-    found = [line for chunk in chunks for line in lines.feed(chunk)]
+    events = JsonEvents(Reader(Pod))
+    found = [line for chunk in chunks for line in events.feed(chunk)]
     assert found == b"".join(chunks).split(b"\n")[:-1]
 
 

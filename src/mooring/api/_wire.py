@@ -20,7 +20,29 @@ def unwrapped(body: bytes) -> bytes:
     """The object inside of the envelope that says its kind."""
     if not body.startswith(MAGIC):
         raise ValueError("the first bytes are not those of Kubernetes' protobuf")
-    return content(dict(fields(body[len(MAGIC) :])).get(2, b""))
+    at, stop = place(body, 2, len(MAGIC), len(body))
+    return body[at:stop]
+
+
+def place(data: bytes, number: int, at: int, end: int) -> tuple[int, int]:
+    """Where the first value of a field of bytes begins and ends; what follows it is not read.
+
+    Without such a field it is the empty place at the end.
+    """
+    while at < end:
+        tag, at = varint(data, at)
+        if tag >> 3 == number and tag & 7 != BYTES:
+            raise ValueError("a number where bytes are expected")
+        if tag & 7 == NUMBER:
+            _, at = varint(data, at)
+            continue
+        size, at = sized(tag & 7, data, at)
+        if at + size > end:
+            raise IndexError
+        if tag >> 3 == number:
+            return at, at + size
+        at += size
+    return end, end
 
 
 def fields(data: Any) -> Iterator[tuple[int, Any]]:
@@ -72,6 +94,8 @@ def sized(wire_type: int, data: bytes, at: int) -> tuple[int, int]:
 
 def varint(data: bytes, at: int) -> tuple[int, int]:
     """A number, and where it ends. Raises IndexError at the end of the data."""
+    if data[at] < 0x80:
+        return data[at], at + 1
     value = shift = 0
     while True:
         byte = data[at]

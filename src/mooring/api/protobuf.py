@@ -1,9 +1,9 @@
 """Pods in protobuf: the same structs that `codec.decode` makes of their JSON.
 
-An API server needs less than half the time to write a long list in protobuf, and a cluster's pods
-are made from few templates: parts that are the same bytes become the same object, so that they are
-read once and need memory once. Reflectors read lists with it. Nodes have few parts in common, and
-Python reads 50 images ten times as fast from JSON.
+An API server needs less than half the time to write a long list in protobuf, and a third for an
+event of a watch. A cluster's pods are made from few templates: parts that are the same bytes become
+the same object, so that they are read once and need memory once. Nodes have few parts in common,
+and Python reads 50 images ten times as fast from JSON.
 
 A field that is no pointer in Go is always written, and JSON leaves its zero out: so a zero counts
 as absent, except where our field may be None. Unknown fields are skipped.
@@ -15,7 +15,16 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from mooring.api import core
 from mooring.api._messages import MEMORY, Message, message
-from mooring.api._wire import MAGIC, UNREADABLE, fields, repeated, signed, text, unwrapped
+from mooring.api._wire import (
+    MAGIC,
+    UNREADABLE,
+    fields,
+    place,
+    repeated,
+    signed,
+    text,
+    unwrapped,
+)
 from mooring.api.codec import DecodeError
 from mooring.api.meta import Object
 
@@ -50,9 +59,17 @@ def read_list(body: bytes) -> EncodedPage:
 
 
 def read_status(body: bytes) -> dict[str, Any]:
+    """An answer that is a Status, as `decode_status` reads it. Raises `DecodeError`."""
+    try:
+        return decode_status(unwrapped(body))
+    except UNREADABLE as error:
+        raise DecodeError("Status", "", _problem(error)) from error
+
+
+def decode_status(data: bytes) -> dict[str, Any]:
     """A Status as its JSON would be, as far as it is of interest. Raises `DecodeError`."""
     try:
-        status = dict(fields(unwrapped(body)))
+        status = dict(fields(data))
         details = dict(fields(status.get(5, b"")))
         return {
             "message": text(status.get(3, b"")),
@@ -75,6 +92,17 @@ def decode(data: bytes, kind: type[O]) -> O:
         return reader.read(data)
     except UNREADABLE as error:
         raise DecodeError(kind.KIND, "", _problem(error)) from error
+
+
+def read_event(frame: bytes) -> tuple[str, bytes]:
+    """The type of an event of a watch, and the bytes of its object. Raises `DecodeError`."""
+    try:
+        at, stop = place(frame, 1, 0, len(frame))
+        type_ = text(frame[at:stop])
+        at, stop = place(frame, 1, *place(frame, 2, stop, len(frame)))
+        return type_, unwrapped(frame[at:stop])
+    except UNREADABLE as error:
+        raise DecodeError("WatchEvent", "", _problem(error)) from error
 
 
 def forget() -> None:

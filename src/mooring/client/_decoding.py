@@ -1,4 +1,4 @@
-"""Decodes watch events and objects; an object that cannot be decoded does not stop the others."""
+"""Decodes objects; one that cannot be decoded does not stop the others."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from typing import Final, Generic, TypeVar
 
 import msgspec
 
+from mooring.api import protobuf
 from mooring.api.codec import DecodeError, decode
 from mooring.api.meta import Object, ObjectMeta
-from mooring.api.unreadable import NOT_JSON, why_unreadable
+from mooring.api.unreadable import NOT_JSON
 from mooring.client import paths
-from mooring.client.errors import Garbled, status_error_of_event
-from mooring.client.transport import MAX_ANSWER
 
 log = logging.getLogger(__name__)
 
@@ -21,16 +20,6 @@ O = TypeVar("O", bound=Object)  # noqa: E741 - an object
 
 OnRead = Callable[[O, msgspec.Raw], None]
 """Called with every decoded object and its JSON."""
-
-BOOKMARK: Final = "BOOKMARK"
-_ERROR: Final = "ERROR"
-
-
-class WatchEvent(msgspec.Struct):
-    """One line of a watch."""
-
-    type: str
-    object: msgspec.Raw
 
 
 class _Meta(msgspec.Struct, rename="camel"):
@@ -40,60 +29,17 @@ class _Meta(msgspec.Struct, rename="camel"):
     uid: str = ""
 
 
-class _Bare(msgspec.Struct):
+class BareObject(msgspec.Struct):
     """What is read of a bookmark, and of an object that cannot be decoded."""
 
     metadata: _Meta
 
 
-_read_event: Final = msgspec.json.Decoder(WatchEvent).decode
-_read_bare: Final = msgspec.json.Decoder(_Bare).decode
+_read_bare: Final = msgspec.json.Decoder(BareObject).decode
 
 
-def read_event(line: bytes) -> WatchEvent:
-    """The event of a line. Raises the Status of an ERROR event."""
-    try:
-        event = _read_event(line)
-        if event.type == _ERROR:
-            raise status_error_of_event(msgspec.json.decode(event.object, type=dict))
-    except NOT_JSON as error:
-        raise _garbled(line, error) from error
-    return event
-
-
-def bookmarked(event: WatchEvent) -> str:
-    """The resourceVersion of a bookmark."""
-    try:
-        return _read_bare(event.object).metadata.resource_version
-    except NOT_JSON as error:
-        raise _garbled(bytes(event.object), error) from error
-
-
-def _garbled(data: bytes, error: Exception) -> Garbled:
-    shown = data[:80].decode(errors="replace")
-    return Garbled(f"cannot read an event: {why_unreadable(error)}: {shown}")
-
-
-class Lines:
-    """Cuts chunks into lines; the parts of a long line are joined once, not for each chunk."""
-
-    def __init__(self) -> None:
-        self._pieces: list[bytes] = []
-        self._length = 0  # bytes of the pieces
-
-    def feed(self, chunk: bytes) -> list[bytes]:
-        """The lines that are complete now. Raises `Garbled` if one becomes too long."""
-        *lines, rest = chunk.split(b"\n")
-        if lines and self._pieces:
-            lines[0] = b"".join((*self._pieces, lines[0]))
-            self._pieces.clear()
-            self._length = 0
-        if rest:
-            self._pieces.append(rest)
-            self._length += len(rest)
-            if self._length > MAX_ANSWER:
-                raise Garbled(f"an event is longer than {MAX_ANSWER} bytes")
-        return lines
+class UnreadableProtobuf(Exception):
+    """Something in protobuf cannot be read: JSON says what is wrong, and with which object."""
 
 
 class Reader(Generic[O]):
@@ -106,6 +52,8 @@ class Reader(Generic[O]):
             self.resource += f".{group}"
         self.unread: dict[str, str] = {}  # key -> why it could not be decoded
         self.keeps_json: bool = on_read is not None
+        # Whether objects are asked for in protobuf. What is kept as JSON has to come as JSON.
+        self.in_protobuf: bool = kind in protobuf.KINDS and not self.keeps_json
         self._on_read = on_read
 
     def read(self, raw: msgspec.Raw) -> tuple[O | None, bool]:
@@ -119,6 +67,19 @@ class Reader(Generic[O]):
         if self._on_read is not None:
             self._on_read(value, raw)
         return value, True
+
+    def read_protobuf(self, data: bytes) -> O:
+        """The object. Raises `UnreadableProtobuf`."""
+        try:
+            return protobuf.decode(data, self.kind)
+        except Exception as error:
+            raise UnreadableProtobuf(str(error)) from error
+
+    def ask_for_json(self, error: Exception) -> None:
+        """From now on, because of this error: JSON can be read object by object."""
+        self.in_protobuf = False
+        extra = {"resource": self.resource, "error": str(error)}
+        log.warning("what came in protobuf cannot be read, asking for JSON", extra=extra)
 
     def forget(self, key: str) -> None:
         self.unread.pop(key, None)

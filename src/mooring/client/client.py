@@ -135,15 +135,19 @@ class ApiClient:
         labels: str = "",
         fields: str = "",
         rest: float = 0.0,
+        in_protobuf: bool = False,
     ) -> AsyncIterator[Stream]:
         """A stream of the events after `version`, which the server ends after `seconds`.
 
-        `rest` is the time by which events may be late that follow others.
+        `rest` is the time by which events may be late that follow others. `in_protobuf` asks for
+        that form, which not every server has; the headers say which one it is.
         """
         asked = {"watch": "true", "allowWatchBookmarks": "true", "resourceVersion": version}
         asked |= {"timeoutSeconds": str(seconds), "labelSelector": labels, "fieldSelector": fields}
         query = {key: value for key, value in asked.items() if value}
-        request = Request(method="GET", path=paths.collection(kind, namespace, query), rest=rest)
+        path = paths.collection(kind, namespace, query)
+        accept = _PROTOBUF_OR_JSON if in_protobuf else JSON
+        request = Request(method="GET", path=path, accept=accept, rest=rest)
         async with self.transport.stream(request) as stream:
             if stream.status != 200:
                 error = status_error(stream.status, await stream.read(), stream.headers)

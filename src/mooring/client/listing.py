@@ -6,22 +6,19 @@ The server prepares the next page while this one is read.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import AsyncGenerator, Callable
 from typing import TYPE_CHECKING, Final, Generic, cast
 
 import msgspec
 
 from mooring.api import protobuf
-from mooring.client._decoding import O, Reader
+from mooring.client._decoding import O, Reader, UnreadableProtobuf
 from mooring.client.client import ApiClient, ListPage
 from mooring.client.errors import AnswerTooLong, Garbled
 from mooring.client.transport import MAX_ANSWER
 
 if TYPE_CHECKING:
     from mooring.api.meta import Object
-
-log = logging.getLogger(__name__)
 
 YIELD_EVERY: Final = 256  # objects handled before others on the loop get a turn
 _FIRST_PAGE: Final = 500  # objects
@@ -93,20 +90,15 @@ class Lister(Generic[O]):
         self._reader = reader
         self._page_size = page_size
         self._on_page = on_page
-        # What is kept as JSON has to come as JSON.
-        self._in_protobuf = query.kind in protobuf.KINDS and not reader.keeps_json
 
     async def list(self) -> Listed[O]:
         """All objects, in one version."""
         try:
             return await self._list_all()
-        except (_Unreadable, Garbled) as error:
-            if not self._in_protobuf:
+        except (UnreadableProtobuf, Garbled) as error:
+            if not self._reader.in_protobuf:
                 raise
-            # JSON can be read object by object, and says what is wrong with one.
-            self._in_protobuf = False
-            extra = {"resource": self._reader.resource, "error": str(error)}
-            log.warning("a list in protobuf cannot be read, asking for JSON", extra=extra)
+            self._reader.ask_for_json(error)
         return await self._list_all()
 
     async def _list_all(self) -> Listed[O]:
@@ -162,26 +154,16 @@ class Lister(Generic[O]):
             fields=query.fields,
             limit=limit,
             continue_=token,
-            in_protobuf=self._in_protobuf,
+            in_protobuf=self._reader.in_protobuf,
         )
 
     async def _read_page(self, page: ListPage, listed: Listed[O]) -> None:
         for count, raw in enumerate(page.items, start=1):
             if page.is_protobuf:
-                listed.objects.append(self._read_protobuf(raw))
+                listed.objects.append(self._reader.read_protobuf(raw))
             else:
                 value, is_whole = self._reader.read(cast("msgspec.Raw", raw))
                 if value is not None:
                     (listed.objects if is_whole else listed.unread).append(value)
             if count % YIELD_EVERY == 0:
                 await asyncio.sleep(0)
-
-    def _read_protobuf(self, data: bytes) -> O:
-        try:
-            return protobuf.decode(data, self._reader.kind)
-        except Exception as error:
-            raise _Unreadable(str(error)) from error
-
-
-class _Unreadable(Exception):
-    """An object of a list in protobuf cannot be read."""

@@ -21,8 +21,8 @@ from typing import Final, Generic, NoReturn, Protocol
 
 from mooring.api import core
 from mooring.api.meta import Object
-from mooring.client import _decoding
-from mooring.client._decoding import O, OnRead, Reader, is_older
+from mooring.client._decoding import O, OnRead, Reader, UnreadableProtobuf, is_older
+from mooring.client._events import BOOKMARK, Events, events_of
 from mooring.client.client import ApiClient
 from mooring.client.errors import Gone, StatusError, TooManyRequests, Unreachable
 from mooring.client.flowcontrol import Backoff
@@ -244,6 +244,9 @@ class Reflector(Generic[O]):
         except TimeoutError:
             why = self._restart_reason or f"silent for longer than the {seconds} s asked for"
             return Unreachable(why, sent=True)
+        except UnreadableProtobuf as error:
+            self._reader.ask_for_json(error)
+            return await self._watch()
         except ApiError as error:
             return error
         finally:
@@ -260,6 +263,7 @@ class Reflector(Generic[O]):
             labels=query.labels,
             fields=query.fields,
             rest=_REST_OF_NODES if query.kind is core.Node else _REST,
+            in_protobuf=self._reader.in_protobuf,
         ) as stream:
             loop = asyncio.get_running_loop()
             self.last_contact, self._is_open = loop.time(), True
@@ -275,34 +279,34 @@ class Reflector(Generic[O]):
         self._clear_problem("watch")
 
     async def _read(self, stream: Stream) -> None:
-        lines = _decoding.Lines()
+        events = events_of(stream.headers, self._reader)
         count = 0
         async for chunk in stream.chunks():
             self.last_contact = _now()
-            for line in lines.feed(chunk):
-                if line:
-                    self._take(line)
+            for data in events.feed(chunk):
+                if data:
+                    self._take(events, data)
                     count += 1
                     if count % YIELD_EVERY == 0:
                         await asyncio.sleep(0)
 
-    def _take(self, line: bytes) -> None:
-        event = _decoding.read_event(line)
-        if event.type == _decoding.BOOKMARK:
-            version = _decoding.bookmarked(event)
+    def _take(self, events: Events[O], data: bytes) -> None:
+        type_, encoded = events.read(data)
+        if type_ == BOOKMARK:
+            version = events.version(encoded)
             if is_older(version, self._version):
                 text = f"the server went back from version {self._version} to {version}"
                 raise Gone(text, code=410, reason="Expired")
             self._advance(version)
             return
-        if event.type not in ("ADDED", "MODIFIED", "DELETED"):
-            self._ignore(event.type)
+        if type_ not in ("ADDED", "MODIFIED", "DELETED"):
+            self._ignore(type_)
             return
-        value, is_whole = self._reader.read(event.object)
+        value, is_whole = events.decode(encoded)
         if value is None:
             return
         is_news = self._advance(value.metadata.resource_version)
-        if event.type == "DELETED":
+        if type_ == "DELETED":
             # Not every server gives a deletion a version of its own: the sink decides.
             self._reader.forget(value.key)
             self._sink.remove(value)

@@ -1,7 +1,9 @@
-"""Lists of the real API server say the same in protobuf as in JSON, and are read the same."""
+"""The real API server says the same in protobuf as in JSON, and both are read the same."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -11,6 +13,8 @@ from tests.controlplane.plane import Plane
 from tests.integration.test_exotic_objects import exotic_node, exotic_pod
 
 from mooring.api import codec, core, protobuf
+from mooring.client._decoding import Reader
+from mooring.client._events import BOOKMARK, Events, JsonEvents, ProtobufEvents
 
 NOW = "2026-11-17T10:11:12Z"
 
@@ -79,3 +83,53 @@ def test_the_real_server_s_pods_and_nodes_are_read_the_same(
     page = protobuf.read_list(in_protobuf.text("GET", f"{query}?limit=1"))
     assert page.continue_
     assert page.resource_version == found.resource_version
+
+
+def test_the_real_server_s_events_are_read_the_same(control_plane: Plane, namespace: str) -> None:
+    admin = control_plane.admin
+    query = f"/api/v1/namespaces/{namespace}/pods"
+    version = json.loads(admin.text("GET", query))["metadata"]["resourceVersion"]
+    admin.create_many([exotic_pod(namespace), pod("plain", namespace=namespace)])
+    admin.bind(namespace, "plain", "n")
+    admin.patch("Pod", "plain", {"status": kubelet_status()}, namespace, subresource="status")
+    admin.delete("Pod", "plain", namespace)
+    query += "?watch=true&timeoutSeconds=1&resourceVersion="
+    as_json, as_protobuf = both_forms(control_plane, query + version)
+    types = [type_ for type_, _ in as_json]
+    assert types[:2] == ["ADDED", "ADDED"]
+    assert types.count("MODIFIED") >= 2
+    assert types[-1] == "DELETED"
+    assert as_protobuf == as_json
+
+
+def test_the_real_server_s_bookmarks_are_read_the_same(
+    control_plane: Plane, namespace: str
+) -> None:
+    control_plane.admin.create(pod("p", namespace=namespace))
+    query = f"/api/v1/namespaces/{namespace}/pods?watch=true&timeoutSeconds=1"
+    query += "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
+    for form in both_forms(control_plane, query):
+        (_, known), (type_, version) = form
+        assert type_ == BOOKMARK
+        assert int(version) >= int(known.metadata.resource_version)
+
+
+def both_forms(control_plane: Plane, query: str) -> list[list[tuple[str, Any]]]:
+    """The events of a watch that the server ends, as they are read in JSON and in protobuf."""
+    in_protobuf = control_plane.api_for()
+    in_protobuf._headers["Accept"] = f"{protobuf.MEDIA_TYPE}, application/json"
+    return [
+        list(told(JsonEvents(Reader(core.Pod)), control_plane.admin.text("GET", query))),
+        list(told(ProtobufEvents(Reader(core.Pod)), in_protobuf.text("GET", query))),
+    ]
+
+
+def told(events: Events[core.Pod], body: bytes) -> Iterator[tuple[str, Any]]:
+    for event in events.feed(body):
+        type_, encoded = events.read(event)
+        if type_ == BOOKMARK:
+            yield type_, events.version(encoded)
+        else:
+            value, is_whole = events.decode(encoded)
+            assert is_whole
+            yield type_, value
