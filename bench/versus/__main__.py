@@ -3,6 +3,7 @@
     make bench-vs
     make bench-vs ARGS="--nodes 500 --pods 300 --rounds 1 --workload basic"
     make bench-vs ARGS="--shapes --nodes 1000 --pods 500 --rounds 2"
+    make bench-vs ARGS="--surroundings --pods 2000 --rounds 2 --deadline 60"
     python -m bench.versus --resume raw.jsonl       # goes on after an interruption
 
 Needs Go the first time, to build the control plane; about an hour with 5,000 nodes.
@@ -15,8 +16,7 @@ import signal
 import statistics
 import sys
 import tempfile
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -28,9 +28,9 @@ from bench.versus import raw
 from bench.versus.machine import machine, versions
 from bench.versus.measure import measure
 from bench.versus.raw import NAMES, SCHEDULERS, Run, Setup
-from bench.versus.rig import Rig
+from bench.versus.rig import Rig, open_files
 from bench.versus.summary import cell, ratio
-from bench.versus.workloads import USUAL, WORKLOADS
+from bench.versus.workloads import SURROUNDINGS, USUAL, WORKLOADS
 
 _UNKNOWN = 40.0  # seconds that a run may take, for all we know before the first
 
@@ -71,6 +71,11 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--devices", action="store_true", help="claims to devices, instead of the usual workloads"
     )
+    parser.add_argument(
+        "--surroundings",
+        action="store_true",
+        help="clusters in use, writers beside, Services, taints, instead of the usual workloads",
+    )
     parser.add_argument("--only", choices=SCHEDULERS, help="measure one of the two")
     parser.add_argument("--deadline", type=float, default=300.0, help="seconds for each run")
     parser.add_argument("--folder", type=Path, help="for the raw data (default: a new one)")
@@ -83,12 +88,19 @@ def _begun(options: argparse.Namespace) -> tuple[Path, Setup, list[Run]]:
     folder = options.folder or Path(tempfile.mkdtemp(prefix="mooring-versus-"))
     folder.mkdir(parents=True, exist_ok=True)
     now = datetime.now(UTC)
+    open_files()
     path = folder / f"versus-{now:%Y%m%d-%H%M%S}.jsonl"
-    usual = SHAPES if options.shapes else DEVICE_SHAPES if options.devices else USUAL
+    groups: dict[str, Iterable[str]] = {
+        "shapes": SHAPES,
+        "devices": DEVICE_SHAPES,
+        "surroundings": SURROUNDINGS,
+    }
+    asked = [name for name in groups if getattr(options, name)]
+    usual = [name for group in asked for name in groups[group]] or USUAL
     workloads = tuple(options.workload or usual)
     said = f"--nodes {options.nodes} --pods {options.pods} --rounds {options.rounds}"
     said += "".join(f" --workload {name}" for name in options.workload or ())
-    said += " --shapes" if options.shapes else ""
+    said += "".join(f" --{name}" for name in asked)
     said += f" --only {options.only}" if options.only else ""
     setup = Setup(
         nodes=options.nodes,
@@ -118,10 +130,8 @@ def _all_runs(path: Path, setup: Setup, runs: list[Run], *, audit: bool) -> None
     left = raw.remaining(setup, runs)
     if not left:
         return
-    _say(f"{len(left)} runs; first a control plane with {setup.nodes:,} nodes")
-    began = time.monotonic()
+    _say(f"{len(left)} runs on {setup.nodes:,} nodes, each from a backup of its workload")
     with Rig(setup.nodes, audit=audit) as rig:
-        _say(f"it is up after {time.monotonic() - began:.0f} s")
         for done, (workload, scheduler, number) in enumerate(left):
             rest = sum(expected(runs, *key[:2]) for key in left[done:])
             next_ = expected(runs, workload, scheduler)
@@ -131,7 +141,9 @@ def _all_runs(path: Path, setup: Setup, runs: list[Run], *, audit: bool) -> None
                 f" about {max(rest / 60, 1):.0f} min left)"
             )
             run = measure(
-                *(rig, workload, scheduler, number), pods=setup.pods, deadline=setup.deadline
+                *(rig, workload, WORKLOADS[workload], scheduler, number),
+                pods=setup.pods,
+                deadline=setup.deadline,
             )
             raw.write(path, run)
             runs.append(run)

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import os
 import platform
+import resource
 import subprocess
+import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 from tests.controlplane.build import binaries
 
 import mooring
 
+_CALM: Final = 0.02  # seconds of CPU in `_LOOK` seconds that are nothing
+_LOOK: Final = 0.5
 _ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -22,6 +28,7 @@ def machine() -> dict[str, str]:
         "processor": _processor(),
         "cores": str(cores),
         "memory": f"{memory:.0f} GiB",
+        "open files": str(resource.getrlimit(resource.RLIMIT_NOFILE)[0]),
         "system": f"{platform.system()} {platform.release().partition('-')[0]}",
     }
 
@@ -44,6 +51,18 @@ def busy_seconds() -> float:
     fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]
     user, nice, system, _idle, _waiting, irq, softirq, steal = map(int, fields)
     return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
+
+
+def wait_for_calm(cpu_seconds: Callable[[], float], longest: float) -> float:
+    """Wait until programs have nothing left to do, or so many seconds; their CPU seconds then."""
+    latest = time.monotonic() + longest
+    used = cpu_seconds()
+    while time.monotonic() < latest:
+        time.sleep(_LOOK)
+        before, used = used, cpu_seconds()
+        if used - before <= _CALM:
+            break
+    return used
 
 
 def _processor() -> str:

@@ -1,65 +1,64 @@
-"""One run: a fresh namespace, the pods, then one scheduler, watched until all of them are bound."""
+"""One run: a cluster as its backup has it, then one scheduler, watched until all pods are bound."""
 
 from __future__ import annotations
 
 import os
-import secrets
 import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from pathlib import Path
 
 import msgspec
 from tests.controlplane.processes import Process
 
-from bench.versus.machine import busy_seconds
+from bench.versus.machine import busy_seconds, wait_for_calm
+from bench.versus.pods import MEASURED
 from bench.versus.raw import Run
 from bench.versus.rig import Rig
 from bench.versus.volume_controller import VolumeController
 from bench.versus.watcher import Watcher
-from bench.versus.workloads import EVERY, MEASURED, WORKLOADS, Workload
+from bench.versus.workloads import Workload
+from bench.versus.writers import Writers
 
-_QUIET = 0.02  # seconds of CPU in `_LOOK` seconds that are nothing
-_LOOK = 0.5
+_LOOK = 0.2  # seconds between two looks at a scheduler that works
 _LONGEST_NOISE = 20.0  # seconds to wait for quiet after the last bind
 
 
-def measure(rig: Rig, name: str, scheduler: str, number: int, *, pods: int, deadline: float) -> Run:
-    """Make a run and clean up after it."""
-    workload = WORKLOADS[name]
+def measure(
+    rig: Rig,
+    name: str,
+    workload: Workload,
+    scheduler: str,
+    number: int,
+    *,
+    pods: int,
+    deadline: float,
+) -> Run:
+    """Make a run; afterwards all is there as the scheduler left it."""
     began = time.monotonic()
-    namespace = f"{name}-{secrets.token_hex(3)}"
     asked = workload.count(pods, rig.nodes)
-    rig.add_namespace(namespace)
-    try:
-        rig.create(workload.before(pods, rig.nodes), namespace)
-        rig.create((workload.pod(i) for i in range(asked)), namespace)
-        with VolumeController(rig.plane) if workload.binds_claims else nullcontext():
-            run = _watched(rig, scheduler, workload, namespace, asked, deadline)
-        run = _with_placements(rig, namespace, run)
-    finally:
-        rig.remove_namespace(namespace)
+    rig.set_up(name, workload, asked)
+    with VolumeController(rig.plane) if workload.binds_claims else nullcontext():
+        run = _with_placements(rig, _watched(rig, scheduler, workload, asked, deadline))
     took = round(time.monotonic() - began, 1)
     return msgspec.structs.replace(run, workload=name, round=number, took=took)
 
 
-def _watched(
-    rig: Rig, scheduler: str, workload: Workload, namespace: str, asked: int, deadline: float
-) -> Run:
+def _watched(rig: Rig, scheduler: str, workload: Workload, asked: int, deadline: float) -> Run:
     """Let the scheduler work until everything is bound, it ends, or time is up."""
     at_first: list[float] = []
-    watcher = Watcher(
-        rig.plane, namespace, asked, lambda: at_first.append(cpu_seconds(process.pid))
-    )
+    watcher = Watcher(rig.plane, asked, lambda: at_first.append(cpu_seconds(process.pid)))
     watcher.start()
     server_before, others_before = rig.server_cpu_seconds, _others(rig)
     started = time.monotonic()
     process = rig.start(scheduler)
     try:
-        outcome = _wait(rig, process, workload, namespace, watcher, started + deadline)
-        cpu = cpu_seconds(process.pid)
+        with _writers(rig, workload):
+            outcome = _wait(process, watcher, started + deadline)
+            cpu = cpu_seconds(process.pid)
         quiet = cpu if outcome else _when_quiet(process)
         server = rig.server_cpu_seconds - server_before
         others = _others(rig) - others_before - quiet
@@ -95,43 +94,32 @@ def _others(rig: Rig) -> float:
     return busy_seconds() - rig.server_cpu_seconds - time.process_time()
 
 
-def _wait(
-    rig: Rig,
-    process: Process,
-    workload: Workload,
-    namespace: str,
-    watcher: Watcher,
-    latest: float,
-) -> str:
-    """Wait until everything is bound and do what the workload does meanwhile; what went wrong."""
-    created = 0
-    while not watcher.done.wait(EVERY):
+def _writers(rig: Rig, workload: Workload) -> AbstractContextManager[object]:
+    write = workload.during
+    if write is None:
+        return nullcontext()
+    return Writers(partial(write, rig), workload.rate)
+
+
+def _wait(process: Process, watcher: Watcher, latest: float) -> str:
+    """Wait until everything is bound; what went wrong."""
+    while not watcher.done.wait(_LOOK):
         if not process.is_alive:
             print(process.tail(), file=sys.stderr)
             return f"the scheduler ended with {process.exit_code}"
         if time.monotonic() > latest:
             return "not all pods were bound before the deadline"
-        if workload.during is not None:
-            rig.create([workload.during(created)], namespace)
-            created += 1
     return ""
 
 
 def _when_quiet(process: Process) -> float:
     """CPU seconds once the scheduler has nothing left to do; Events may follow the last bind."""
-    latest = time.monotonic() + _LONGEST_NOISE
-    used = cpu_seconds(process.pid)
-    while time.monotonic() < latest:
-        time.sleep(_LOOK)
-        before, used = used, cpu_seconds(process.pid)
-        if used - before <= _QUIET:
-            break
-    return used
+    return wait_for_calm(lambda: cpu_seconds(process.pid), _LONGEST_NOISE)
 
 
-def _with_placements(rig: Rig, namespace: str, run: Run) -> Run:
+def _with_placements(rig: Rig, run: Run) -> Run:
     """Ask the server itself how many are bound, and see how they were placed."""
-    found = rig.plane.admin.list("Pod", namespace, labelSelector=f"{MEASURED}=yes")
+    found = rig.plane.admin.list("Pod", labelSelector=f"{MEASURED}=yes")
     per_node = Counter(pod["spec"].get("nodeName", "") for pod in found)
     per_node.pop("", None)
     return msgspec.structs.replace(
@@ -139,7 +127,7 @@ def _with_placements(rig: Rig, namespace: str, run: Run) -> Run:
         bound=per_node.total(),
         nodes_used=len(per_node),
         most_on_a_node=max(per_node.values(), default=0),
-        events=rig.count("events.k8s.io/v1/Event", namespace),
+        events=rig.count("events.k8s.io/v1/Event"),
     )
 
 

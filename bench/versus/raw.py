@@ -48,10 +48,10 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, tag="run", tag_field="what"
     server_cpu: float = 0.0  # seconds of kube-apiserver and etcd meanwhile, until then
     others: float = 0.0  # share of the machine that programs without a part in this had meanwhile
     peak_memory: float = 0.0  # MB
-    events: int = 0  # Events in the namespace afterwards
+    events: int = 0  # of the cluster afterwards
     nodes_used: int = 0
     most_on_a_node: int = 0
-    took: float = 0.0  # seconds for all of it, with making and removing the pods
+    took: float = 0.0  # seconds for all of it, with setting up the cluster
 
     @property
     def key(self) -> tuple[str, str, int]:

@@ -1,17 +1,22 @@
-"""The cluster that both schedulers work on: real etcd and kube-apiserver, nodes that stay.
+"""The cluster that both schedulers work on: real etcd and kube-apiserver.
 
-Both get the same configuration file, the same flags and the same user, so that the API server
-treats them alike; each speaks the format it speaks by default.
+What a workload needs is created once and kept as a backup, from which each run begins: both
+schedulers find the same bytes, behind an API server that has just started. Both get the same
+configuration file, the same flags and the same user, so that the API server treats them alike;
+each speaks the format it speaks by default.
 """
 
 from __future__ import annotations
 
 import json
+import resource
 import sys
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from itertools import islice
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
 from tests.controlplane import commands
 from tests.controlplane.admin import Object
@@ -21,21 +26,27 @@ from tests.controlplane.objects import namespace as named
 from tests.controlplane.processes import Process
 from tests.integration.mooring_process import grant_shipped
 
-from bench.versus.workloads import node, priority_classes
+from bench.versus.machine import wait_for_calm
+from bench.versus.pods import NAMESPACE, priority_classes
+from bench.versus.workloads import Workload
 
 _USER = "system:kube-scheduler"  # the API server has a role and a priority for it
 # Tests read in the audit log who did what, which costs the server a write for each bind.
 _NO_AUDIT = ("--audit-log-path=", "--audit-policy-file=")
-# Without controllers, finalizers would keep volumes and claims forever.
-_NO_FINALIZERS = ("--disable-admission-plugins=StorageObjectInUseProtection",)
+_EMPTY: Final = "empty"  # the backup of a cluster without nodes
+_AT_ONCE: Final = 2_000  # objects created before the next ones are made
+_MOST_FILES: Final = 1 << 20
+_LONGEST_START: Final = 60.0  # seconds until a server has nothing left to do
 _CLAIM = "resource.k8s.io/v1/ResourceClaim"
-# What a run may leave that is in no namespace.
-WITHOUT_NAMESPACE = {
-    "PersistentVolume": "PersistentVolume",
-    "CSINode": "storage.k8s.io/v1/CSINode",
-    "StorageClass": "storage.k8s.io/v1/StorageClass",
-    "DeviceClass": "resource.k8s.io/v1/DeviceClass",
-    "ResourceSlice": "resource.k8s.io/v1/ResourceSlice",
+_WITHOUT_NAMESPACE = {
+    "Namespace",
+    "Node",
+    "PriorityClass",
+    "PersistentVolume",
+    "CSINode",
+    "StorageClass",
+    "DeviceClass",
+    "ResourceSlice",
 }
 _WITH_STATUS = {
     "Pod": "Pod",
@@ -43,24 +54,21 @@ _WITH_STATUS = {
     "PodDisruptionBudget": "policy/v1/PodDisruptionBudget",
     "ResourceClaim": _CLAIM,
 }
-_IN_NAMESPACE = (
-    "Pod",
-    "PersistentVolumeClaim",
-    "policy/v1/PodDisruptionBudget",
-    _CLAIM,
-    "events.k8s.io/v1/Event",
-)
+# The server answers lists of these from its memory once it has read them.
+_CACHED = ("Node", "Pod", "PersistentVolume", "PersistentVolumeClaim")
 
 
 class Rig:
-    """A control plane with nodes, on which one scheduler at a time can be started."""
+    """A control plane that can be set up for a workload, and schedulers that are started on it."""
 
     def __init__(self, nodes: int, *, audit: bool = False) -> None:
-        arguments = (*_NO_FINALIZERS, *(() if audit else _NO_AUDIT))
+        arguments = () if audit else _NO_AUDIT
         self.plane: ControlPlane = ControlPlane(apiserver_args=arguments, large=True)
         self.nodes: int = nodes
+        self._backups: set[str] = set()
 
     def __enter__(self) -> Self:
+        open_files()
         self.plane.__enter__()
         try:
             user = self.plane.add_user(_USER)
@@ -69,7 +77,8 @@ class Rig:
             self._config = self.plane.folder / "scheduler.json"
             self._config.write_text(json.dumps(commands.scheduler_configuration(kubeconfig)))
             self.create(priority_classes())
-            self.create(node(number) for number in range(self.nodes))
+            self.create([named(NAMESPACE)])
+            self.plane.back_up(_EMPTY)
         except BaseException:
             self.plane.close()
             raise
@@ -82,6 +91,24 @@ class Rig:
         trace: TracebackType | None,
     ) -> None:
         self.plane.close()
+
+    def set_up(self, name: str, workload: Workload, pods: int) -> None:
+        """Begin with the nodes, these pods and all else of a workload, nothing of it bound.
+
+        Other workloads need other names.
+        """
+        backup = f"{name}-{pods}"
+        if backup not in self._backups:
+            self.plane.restore(_EMPTY)
+            self.create(map(workload.node, range(self.nodes)))
+            self.create(workload.before(pods, self.nodes))
+            self.create(map(workload.pod, range(pods)))
+            self.plane.back_up(backup)
+            self._backups.add(backup)
+        self.plane.restore(backup)
+        for kind in _CACHED:
+            self.plane.admin.list(kind, limit="1", resourceVersion="0")
+        wait_for_calm(lambda: self.server_cpu_seconds, _LONGEST_START)
 
     def start(self, scheduler: str) -> Process:
         """Start one of the two; the caller stops it."""
@@ -98,14 +125,18 @@ class Rig:
 
     # --- objects -------------------------------------------------------------------------------
 
-    def create(self, values: Iterable[Object], namespace: str = "") -> None:
-        """Create objects side by side, pods in this namespace."""
-        made = [placed(value, namespace) for value in values]
-        self.plane.admin.create_many(made)
-        with_status = [v for v in made if v["kind"] in _WITH_STATUS and "status" in v]
-        if with_status:
+    def create(self, values: Iterable[Object]) -> None:
+        """Create objects side by side."""
+        placed_ones = map(placed, values)
+        while some := list(islice(placed_ones, _AT_ONCE)):
+            self.plane.admin.create_many(some)
+            with_status = [v for v in some if v["kind"] in _WITH_STATUS and "status" in v]
             with ThreadPoolExecutor(16) as threads:
                 list(threads.map(self._write_status, with_status))
+
+    def delete(self, value: Object) -> None:
+        meta = placed(value)["metadata"]
+        self.plane.admin.delete(value["kind"], meta["name"], meta.get("namespace", ""))
 
     def _write_status(self, value: Object) -> None:
         meta = value["metadata"]
@@ -117,40 +148,29 @@ class Rig:
             subresource="status",
         )
 
-    def add_namespace(self, name: str) -> None:
-        self.plane.admin.create(named(name))
-
-    def remove_namespace(self, name: str) -> None:
-        """Remove it and everything that a run left in it."""
-        admin = self.plane.admin
-        self._let_claims_go(name)
-        for kind in _IN_NAMESPACE:
-            while self.count(kind, name):
-                admin.delete_all(kind, name)
-        for kind in WITHOUT_NAMESPACE.values():
-            while self.count(kind, ""):
-                admin.delete_all(kind)
-        # Without a controller manager a deleted namespace waits forever to be finalized.
-        waiting = admin.delete("Namespace", name, grace=None)
-        waiting["spec"]["finalizers"] = []
-        admin.request("PUT", admin.path("Namespace", name, subresource="finalize"), waiting)
-
-    def _let_claims_go(self, namespace: str) -> None:
-        """Schedulers protect claims from deletion; controllers that would end that are not here."""
-        admin, free = self.plane.admin, {"metadata": {"finalizers": None}}
-        names = [one["metadata"]["name"] for one in admin.list(_CLAIM, namespace)]
-        with ThreadPoolExecutor(16) as threads:
-            list(threads.map(lambda name: admin.patch(_CLAIM, name, free, namespace), names))
-
-    def count(self, kind: str, namespace: str) -> int:
+    def count(self, kind: str) -> int:
         """How many objects there are, without having them all sent."""
-        path = self.plane.admin.path(kind, "", namespace, query={"limit": "1"})
+        path = self.plane.admin.path(kind, query={"limit": "1"})
         found = self.plane.admin.request("GET", path)
         return len(found["items"]) + int(found["metadata"].get("remainingItemCount", 0))
 
 
-def placed(value: Object, namespace: str) -> Object:
-    """An object in a namespace, if one is named and the object can be in one."""
-    if not namespace or value["kind"] in WITHOUT_NAMESPACE:
+def placed(value: Object) -> Object:
+    """An object in the namespace of all that name none, if objects of its kind are in one."""
+    meta = value["metadata"]
+    if "namespace" in meta or value["kind"] in _WITHOUT_NAMESPACE:
         return value
-    return {**value, "metadata": {**value["metadata"], "namespace": namespace}}
+    return {**value, "metadata": {**meta, "namespace": NAMESPACE}}
+
+
+def open_files() -> int:
+    """Let all programs open as many files as this system allows; how many these are.
+
+    kube-scheduler opens a connection for each of many binds that wait.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    for wanted in (_MOST_FILES, hard):
+        with suppress(ValueError, OSError):  # more than the limit that is set for this user
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, wanted))
+            return wanted
+    return soft

@@ -16,27 +16,27 @@ import argparse
 import statistics
 import sys
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from itertools import product
+from typing import Final
 
 from msgspec import Struct
-from tests.controlplane.admin import STRATEGIC_PATCH, Object
+from tests.controlplane.admin import Object
 
+from bench.versus.machine import wait_for_calm
 from bench.versus.measure import cpu_seconds, measure
+from bench.versus.pods import basic, node_name
 from bench.versus.raw import NAMES, SCHEDULERS
 from bench.versus.rig import Rig
 from bench.versus.running_pods import deployed_pod
-from bench.versus.workloads import node_name, pod
+from bench.versus.surroundings import running_pods
+from bench.versus.workloads import Workload
+from bench.versus.writers import Writers, heartbeat, pod_status
 
-EXISTING = "existing"  # the namespace of running pods
-_PENDING = 5  # pods to be bound at each start
-_DEADLINE = 120.0  # seconds
-_AT_ONCE = 2_000  # pods created before the next ones are made
-_WRITERS = 6
-_CALM = 0.05  # share of a core, below which a scheduler has done its work
-_PODS_UPDATED = 10_000  # one after the other
+_PENDING: Final = 5  # pods to be bound at each start
+_DEADLINE: Final = 120.0  # seconds
+_PODS_UPDATED: Final = 10_000  # one after the other
 
 
 class Figure(Struct, frozen=True):
@@ -51,75 +51,29 @@ class Figure(Struct, frozen=True):
 # --- start-up ------------------------------------------------------------------------------------
 
 
-def start_up(rig: Rig, name: str, rounds: int) -> list[Figure]:
+def start_up(rig: Rig, workload: Workload, rounds: int) -> list[Figure]:
     found = []
-    for number in range(1, rounds + 1):
-        for scheduler in SCHEDULERS:
-            run = measure(rig, "basic", scheduler, number, pods=_PENDING, deadline=_DEADLINE)
-            note = f"{run.cpu_first:.2f} s CPU, {run.peak_memory:.0f} MB"
-            note += f", server {run.server_cpu:.2f} s; {run.outcome}".rstrip("; ")
-            found.append(_told(Figure(name, scheduler, run.first_bind, note), "s"))
+    for number, scheduler in product(range(1, rounds + 1), SCHEDULERS):
+        name = workload.title
+        run = measure(*(rig, name, workload, scheduler, number), pods=_PENDING, deadline=_DEADLINE)
+        note = f"{run.cpu_first:.2f} s CPU, {run.peak_memory:.0f} MB"
+        note += f", server {run.server_cpu:.2f} s; {run.outcome}".rstrip("; ")
+        found.append(_told(Figure(name, scheduler, run.first_bind, note), "s"))
     return found
 
 
-def run_pods(rig: Rig, pods: int, *, kubelet_status: bool = False) -> None:
-    """Let nodes run pods: they were bound before."""
-    rig.add_namespace(EXISTING)
-    make = deployed_pod if kubelet_status else _running
-    for first in range(0, pods, _AT_ONCE):
-        numbers = range(first, min(first + _AT_ONCE, pods))
-        rig.create((make(i, node_name(i % rig.nodes)) for i in numbers), EXISTING)
+def in_use(running: int, *, kubelet_status: bool = False) -> Workload:
+    """A few pods, and so many that run already, small ones or such as a kubelet reports."""
 
+    def before(pods: int, nodes: int) -> Iterable[Object]:
+        if kubelet_status:
+            return (deployed_pod(i, node_name(i % nodes)) for i in range(running))
+        return running_pods(running, nodes)
 
-def _running(i: int, node: str) -> Object:
-    return pod(_running_name(i), {"app": f"app-{i % 50}"}, measured=False, nodeName=node)
-
-
-def _running_name(i: int) -> str:
-    return f"running-{i:06d}"
+    return Workload(title=f"first bind, {running:,} pods (s)", pod=basic, before=before)
 
 
 # --- quiet hours ---------------------------------------------------------------------------------
-
-
-def heartbeat(rig: Rig, i: int) -> None:
-    """What a kubelet says of its node all the time."""
-    now = _now()
-    ready = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
-    memory = {"type": "MemoryPressure", "status": "False", "reason": "KubeletHasSufficientMemory"}
-    conditions = [{**condition, "lastHeartbeatTime": now} for condition in (ready, memory)]
-    _patch_status(rig, "Node", node_name(i % rig.nodes), conditions=conditions)
-
-
-def pod_status(pods: int, rig: Rig, i: int) -> None:
-    """What a kubelet says of a pod whose container was restarted."""
-    now, restarts = _now(), i // pods
-    is_ready = restarts % 2 == 1
-    condition = {"status": str(is_ready), "lastTransitionTime": now}
-    conditions = [{**condition, "type": kind} for kind in ("Ready", "ContainersReady")]
-    state = {"running": {"startedAt": now}}
-    container = {"name": "main", "image": "i", "imageID": "i", "ready": is_ready, "state": state}
-    _patch_status(
-        rig,
-        "Pod",
-        _running_name(i % pods),
-        EXISTING,
-        phase="Running",
-        podIP="10.0.0.1",
-        conditions=conditions,
-        containerStatuses=[{**container, "restartCount": restarts}],
-    )
-
-
-def _patch_status(rig: Rig, kind: str, name: str, namespace: str = "", **status: object) -> None:
-    rig.plane.admin.patch(
-        kind,
-        name,
-        {"status": status},
-        namespace,
-        subresource="status",
-        content_type=STRATEGIC_PATCH,
-    )
 
 
 def quiet_hours(
@@ -129,52 +83,25 @@ def quiet_hours(
     found = []
     processes = {scheduler: rig.start(scheduler) for scheduler in SCHEDULERS}
     try:
-        for process in processes.values():
-            _wait_for_calm(process.pid)
+        pids = [process.pid for process in processes.values()]
+        wait_for_calm(lambda: rig.server_cpu_seconds + sum(map(cpu_seconds, pids)), _DEADLINE)
         done = 0
         for _ in range(rounds):
             began = time.monotonic()
             before = {who: cpu_seconds(process.pid) for who, process in processes.items()}
-            count = _paced(lambda i: update(rig, i), done, rate, seconds)
+            with Writers(partial(update, rig), rate, done) as writers:
+                time.sleep(seconds)
             passed = time.monotonic() - began
-            done += count
+            done += writers.count
             for who, process in processes.items():
                 used = cpu_seconds(process.pid) - before[who]
-                note = f"{count / passed:.0f} updates/s, {used / count * 1e6:.0f} us each"
+                each = used / writers.count * 1e6
+                note = f"{writers.count / passed:.0f} updates/s, {each:.0f} us each"
                 found.append(_told(Figure(name, who, 100 * used / passed, note), "% of a core"))
     finally:
         for process in processes.values():
             process.stop()
     return found
-
-
-def _paced(act: Callable[[int], None], first: int, rate: int, seconds: float) -> int:
-    """Act so often per second, with rising numbers; how often it was."""
-    end = time.monotonic() + seconds
-
-    def work(writer: int) -> int:
-        count, due = 0, time.monotonic()
-        while (now := time.monotonic()) < end:
-            if now < due:
-                time.sleep(due - now)
-            act(first + writer + count * _WRITERS)
-            count += 1
-            due = max(due + _WRITERS / rate, now - 1.0)
-        return count
-
-    with ThreadPoolExecutor(_WRITERS) as threads:
-        return sum(threads.map(work, range(_WRITERS)))
-
-
-def _wait_for_calm(pid: int) -> None:
-    used = -1.0
-    while (now := cpu_seconds(pid)) - used > _CALM * 2 or now == 0:
-        used = now
-        time.sleep(2)
-
-
-def _now() -> str:
-    return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 # --- all of it -----------------------------------------------------------------------------------
@@ -215,14 +142,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rounds, seconds = options.rounds, options.seconds
     found: list[Figure] = []
     with Rig(options.nodes) as rig:
-        found += start_up(rig, "first bind, empty nodes (s)", rounds)
-        print(f"creating {options.existing:,} running pods", flush=True)
-        run_pods(rig, options.existing, kubelet_status=options.kubelet_status)
-        found += start_up(rig, f"first bind, {options.existing:,} pods (s)", rounds)
+        empty = Workload(title="first bind, empty nodes (s)", pod=basic)
+        used = in_use(options.existing, kubelet_status=options.kubelet_status)
+        for workload in (empty, used):
+            found += start_up(rig, workload, rounds)
         if options.kubelet_status:
             print(table(found))
             return 0
-        updated = partial(pod_status, min(options.existing, _PODS_UPDATED))
+        updated = partial(pod_status, pods=min(options.existing, _PODS_UPDATED))
         for name, update, rate in (
             ("500 heartbeats/s (% of a core)", heartbeat, 500),
             ("300 pod status updates/s (% of a core)", updated, 300),

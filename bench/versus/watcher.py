@@ -20,8 +20,9 @@ from urllib.parse import urlencode, urlsplit
 import msgspec
 from tests.controlplane.plane import Plane
 
-from bench.versus.workloads import MEASURED
+from bench.versus.pods import MEASURED
 
+_PODS = "/api/v1/pods"
 _METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 _METADATA_LIST = _METADATA.replace("Metadata;", "MetadataList;")
 
@@ -44,14 +45,12 @@ _decoder = msgspec.json.Decoder(_Line)
 
 
 class Watcher:
-    """Watches the measured pods of a namespace until `total` of them are bound.
+    """Watches the measured pods until `total` of them are bound.
 
     `on_first_bind` is called, in the thread, when the first one is.
     """
 
-    def __init__(
-        self, plane: Plane, namespace: str, total: int, on_first_bind: Callable[[], None]
-    ) -> None:
+    def __init__(self, plane: Plane, total: int, on_first_bind: Callable[[], None]) -> None:
         self.done: threading.Event = threading.Event()
         self.bound: dict[str, float] = {}  # pod -> when it was seen, on the monotonic clock
         self.began: float | None = None  # when the first one was bound, or a victim removed for it
@@ -59,7 +58,6 @@ class Watcher:
         self._place = urlsplit(plane.server)
         self._trust = ssl.create_default_context(cafile=str(plane.trusted))
         self._headers = {"Authorization": f"Bearer {plane.token}"}
-        self._path = f"/api/v1/namespaces/{namespace}/pods"
         self._total = total
         self._on_first_bind = on_first_bind
         self._lock = threading.Lock()  # of the two below, so that no new connection is overlooked
@@ -153,7 +151,7 @@ class Watcher:
                     raise ConnectionAbortedError("told to stop")
                 self._socket = connection.sock
             headers = {**self._headers, "Accept": accept}
-            connection.request("GET", f"{self._path}?{urlencode(asked)}", headers=headers)
+            connection.request("GET", f"{_PODS}?{urlencode(asked)}", headers=headers)
             response = connection.getresponse()
             if response.status != 200:
                 said = response.read(300).decode(errors="replace")

@@ -1,4 +1,4 @@
-"""What is scheduled: the workloads of kube's own scheduler_perf, on the nodes of one cluster.
+"""What is scheduled: the workloads of kube's own scheduler_perf, and others beside them.
 
 Nodes are larger than there, so that all workloads fit on the same ones. Where kube's benchmarks
 create pods while the clock runs, ours are there before the scheduler starts: what is measured is
@@ -9,157 +9,55 @@ Pods as controllers make them come from `bench.manifests`, full clusters and vol
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from bench import manifests
 from bench.device_shapes import DEVICE_SHAPES
-from bench.manifests import HOST, IMAGE, ZONE, Object
+from bench.manifests import Object
 from bench.shapes import SHAPES, Shape
+from bench.versus import surroundings as around
+from bench.versus import writers
+from bench.versus.pods import (
+    HIGH,
+    LOW,
+    MEASURED,
+    affinity,
+    anti_affinity,
+    basic,
+    daemon,
+    mixed,
+    node,
+    node_affinity,
+    node_name,
+    pod,
+    preferred_affinity,
+    preferred_anti_affinity,
+    preferred_spread,
+    spread,
+)
 
-ZONES = 10
-MEASURED = "measured"  # label: "yes" on pods that are waited for, "victim" on those that go
-LOW, HIGH = "bench-low", "bench-high"  # priority classes
-
-_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+if TYPE_CHECKING:
+    from bench.versus.rig import Rig
 
 
 class Workload(msgspec.Struct, frozen=True, kw_only=True):
-    """Pods to be bound, and what else is there meanwhile.
+    """Pods to be bound, and what else is there.
 
-    All functions get the number of a pod; `count` tells how many of the pods asked for make sense
-    on so many nodes.
+    `count` tells how many of the pods asked for make sense on so many nodes; `before` gets both
+    numbers, the other functions the number of a pod, a node or a write.
     """
 
     title: str
     pod: Callable[[int], Object]
     count: Callable[[int, int], int] = lambda pods, nodes: pods
-    before: Callable[[int, int], Sequence[Object]] = lambda pods, nodes: ()
-    during: Callable[[int], Object] | None = None  # one of these every `EVERY` seconds
+    node: Callable[[int], Object] = node
+    before: Callable[[int, int], Iterable[Object]] = lambda pods, nodes: ()
+    during: Callable[[Rig, int], None] | None = None  # called `rate` times a second meanwhile
+    rate: float = 5.0  # as in kube's benchmarks
     binds_claims: bool = False  # whether chosen volumes are bound, as a controller would
-
-
-EVERY = 0.2  # seconds, as in kube's benchmarks
-
-
-# --- nodes ---------------------------------------------------------------------------------------
-
-
-def node(number: int) -> Object:
-    """One of many alike: 32 cores, 128 GiB, 250 pods, in ten zones."""
-    name = node_name(number)
-    has = {"cpu": "32", "memory": "128Gi", "pods": "250", "ephemeral-storage": "500Gi"}
-    labels = {
-        HOST: name,
-        ZONE: f"zone-{number % ZONES}",
-        "topology.kubernetes.io/region": "region-1",
-        "disk": "ssd" if number % 3 else "hdd",
-    }
-    ready = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, "labels": labels},
-        "spec": {},
-        "status": {"capacity": has, "allocatable": has, "conditions": [ready]},
-    }
-
-
-def node_name(number: int) -> str:
-    return f"node-{number:05d}"
-
-
-def priority_classes() -> list[Object]:
-    kind = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"}
-    values = {LOW: -10, HIGH: 1000}
-    return [{**kind, "metadata": {"name": name}, "value": v} for name, v in values.items()]
-
-
-# --- pods ----------------------------------------------------------------------------------------
-
-
-def pod(
-    name: str,
-    labels: dict[str, str] | None = None,
-    *,
-    cpu: str = "100m",
-    memory: str = "500Mi",
-    measured: bool = True,
-    **spec: Any,
-) -> Object:
-    """A pod with one container; `spec` adds any field."""
-    marks = {MEASURED: "yes"} if measured else {}
-    requests = {"cpu": cpu, "memory": memory}
-    container = {"name": "main", "image": IMAGE, "resources": {"requests": requests}}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "labels": {**(labels or {}), **marks}},
-        # Without kubelets a pod with a grace period would be terminating forever.
-        "spec": {"containers": [container], "terminationGracePeriodSeconds": 0, **spec},
-    }
-
-
-def basic(i: int) -> Object:
-    return pod(f"basic-{i:06d}", {"app": f"app-{i % 50}"})
-
-
-def node_affinity(i: int) -> Object:
-    zones = {"key": ZONE, "operator": "In", "values": ["zone-1", "zone-2"]}
-    rules = {"nodeAffinity": {_REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [zones]}]}}}
-    return pod(f"zonal-{i:06d}", {"app": f"app-{i % 50}"}, affinity=rules)
-
-
-def _spread(name: str, color: str, otherwise: str) -> Object:
-    selector = {"matchLabels": {"color": color}}
-    rule = {"maxSkew": 5, "topologyKey": ZONE, "whenUnsatisfiable": otherwise}
-    return pod(
-        name, {"color": color}, topologySpreadConstraints=[{**rule, "labelSelector": selector}]
-    )
-
-
-def spread(i: int) -> Object:
-    return _spread(f"spread-{i:06d}", "blue", "DoNotSchedule")
-
-
-def preferred_spread(i: int) -> Object:
-    return _spread(f"even-{i:06d}", "cyan", "ScheduleAnyway")
-
-
-def _near(name: str, color: str, kind: str, topology: str, *, wish: bool) -> Object:
-    term = {"labelSelector": {"matchLabels": {"color": color}}, "topologyKey": topology}
-    rule = {_PREFERRED: [{"weight": 1, "podAffinityTerm": term}]} if wish else {_REQUIRED: [term]}
-    return pod(name, {"color": color}, affinity={kind: rule})
-
-
-def affinity(i: int) -> Object:
-    return _near(f"affine-{i:06d}", "green", "podAffinity", ZONE, wish=False)
-
-
-def preferred_affinity(i: int) -> Object:
-    return _near(f"wish-{i:06d}", "red", "podAffinity", HOST, wish=True)
-
-
-def anti_affinity(i: int) -> Object:
-    return _near(f"anti-{i:06d}", "yellow", "podAntiAffinity", HOST, wish=False)
-
-
-def preferred_anti_affinity(i: int) -> Object:
-    return _near(f"shy-{i:06d}", "orange", "podAntiAffinity", HOST, wish=True)
-
-
-def mixed(i: int) -> Object:
-    kinds = (basic, spread, node_affinity, preferred_affinity, affinity)
-    return kinds[i % len(kinds)](i)
-
-
-def daemon(i: int) -> Object:
-    this = {"key": "metadata.name", "operator": "In", "values": [node_name(i)]}
-    rules = {"nodeAffinity": {_REQUIRED: {"nodeSelectorTerms": [{"matchFields": [this]}]}}}
-    return pod(f"daemon-{i:06d}", {"app": "agent"}, affinity=rules)
 
 
 def preemptor(i: int) -> Object:
@@ -268,7 +166,7 @@ USUAL: dict[str, Workload] = {
         title="plain, beside unschedulable urgent pods",
         pod=basic,
         before=lambda pods, nodes: [_impossible(f"huge-{i:06d}") for i in range(pods // 10)],
-        during=lambda i: _impossible(f"later-{i:06d}"),
+        during=lambda rig, i: rig.create([_impossible(f"later-{i:06d}")]),
     ),
     "daemonset": Workload(
         title="one pod per node, by node name",
@@ -288,8 +186,81 @@ USUAL: dict[str, Workload] = {
     ),
 }
 
+SURROUNDINGS: dict[str, Workload] = {
+    "existing": Workload(
+        title="plain, 20 pods run on each node", pod=basic, before=around.existing_pods
+    ),
+    "existing-affinity": Workload(
+        title="affinity, hard (zone), 20 pods run on each node",
+        pod=affinity,
+        before=around.existing_pods,
+    ),
+    "existing-preferred-anti-affinity": Workload(
+        title="anti-affinity, preferred (host), 20 pods run on each node",
+        pod=preferred_anti_affinity,
+        before=around.existing_pods,
+    ),
+    "namespaces-anti-affinity": Workload(
+        title="anti-affinity, hard (host), in 100 namespaces",
+        pod=around.apart_across_namespaces,
+        count=lambda pods, nodes: min(pods, nodes),
+        before=lambda pods, nodes: around.namespaces(),
+    ),
+    "namespaces-affinity": Workload(
+        title="affinity, hard (zone), in 100 namespaces",
+        pod=around.together_across_namespaces,
+        before=lambda pods, nodes: around.namespaces(),
+    ),
+    "churn": Workload(
+        title="plain, beside pods, Services and nodes that come and go",
+        pod=basic,
+        during=writers.come_and_go,
+        rate=50.0,
+    ),
+    "churn-pod-status": Workload(
+        title="plain, beside status updates of running pods",
+        pod=basic,
+        before=lambda pods, nodes: around.running_pods(2 * nodes, nodes),
+        during=lambda rig, i: writers.pod_status(rig, i, 2 * rig.nodes),
+        rate=300.0,
+    ),
+    "churn-heartbeats": Workload(
+        title="plain, beside heartbeats of nodes",
+        pod=basic,
+        during=writers.heartbeat,
+        rate=500.0,
+    ),
+    "long-queue": Workload(
+        title="plain, five times as many wait for other nodes",
+        pod=basic,
+        before=lambda pods, nodes: around.waiting_in_vain(5 * pods),
+    ),
+    "gated-affinity": Workload(
+        title="plain, five times as many gated pods with affinity",
+        pod=basic,
+        before=lambda pods, nodes: around.gated_with_affinity(5 * pods),
+    ),
+    "taints-spread": Workload(
+        title="spread, hard (zone), taints honoured",
+        pod=around.spread_off_taints,
+        node=around.partly_tainted_node,
+    ),
+    "default-spread": Workload(
+        title="pods of 300 Services",
+        pod=around.served,
+        before=lambda pods, nodes: around.services(),
+    ),
+    "secrets": Workload(title="plain, with a secret", pod=around.with_secret),
+    "extended-resources": Workload(
+        title="five of 20 extended resources",
+        pod=around.extended_pod,
+        node=around.extended_node,
+    ),
+}
+
 WORKLOADS: dict[str, Workload] = {
     **USUAL,
+    **SURROUNDINGS,
     **{name: _shaped(shape) for name, shape in {**SHAPES, **DEVICE_SHAPES}.items()},
 }
 """The usual ones, and those that have to be asked for."""

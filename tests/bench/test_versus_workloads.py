@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from bench.versus.rig import WITHOUT_NAMESPACE, placed
+from bench.versus.pods import MEASURED, NAMESPACE, node_name, priority_classes
+from bench.versus.rig import placed
 from bench.versus.watcher import Watcher
-from bench.versus.workloads import MEASURED, WORKLOADS, node, node_name, priority_classes
+from bench.versus.workloads import WORKLOADS
 from tests.controlplane.embedded import EmbeddedPlane
 from tests.controlplane.objects import namespace as named
 
 NODES = 4
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def plane() -> Iterator[EmbeddedPlane]:
     with EmbeddedPlane() as running:
-        for value in (*priority_classes(), *map(node, range(NODES))):
+        for value in (*priority_classes(), named(NAMESPACE)):
             running.admin.create(value)
         yield running
 
@@ -25,14 +26,10 @@ def plane() -> Iterator[EmbeddedPlane]:
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_makes_pods_that_an_api_server_takes(plane: EmbeddedPlane, name: str) -> None:
     workload = WORKLOADS[name]
-    plane.admin.create(named(name))
-    later = [workload.during(0)] if workload.during is not None else []
     measured = [workload.pod(i) for i in range(workload.count(10, NODES))]
-    for value in (*workload.before(10, NODES), *measured, *later):
-        plane.admin.create(placed(value, name))
-    for kind in WITHOUT_NAMESPACE.values():
-        plane.admin.delete_all(kind)
-    found = plane.admin.list("Pod", name, labelSelector=f"{MEASURED}=yes")
+    for value in (*map(workload.node, range(NODES)), *workload.before(10, NODES), *measured):
+        plane.admin.create(placed(value))
+    found = plane.admin.list("Pod", labelSelector=f"{MEASURED}=yes")
     assert len(found) == len(measured) > 0
     assert not any(pod["spec"].get("nodeName") for pod in found)
 
@@ -52,18 +49,17 @@ def test_fills_every_node_with_victims() -> None:
 
 
 def test_sees_binds_and_when_the_first_victim_went(plane: EmbeddedPlane) -> None:
-    space = "watched"
-    plane.admin.create(named(space))
     workload = WORKLOADS["preemption"]
-    victims = [placed(pod, space) for pod in workload.before(2, NODES)]
-    for value in (*victims, placed(workload.pod(0), space), placed(workload.pod(1), space)):
+    victims = [placed(pod) for pod in workload.before(2, NODES)]
+    nodes = map(workload.node, range(NODES))
+    for value in (*nodes, *victims, placed(workload.pod(0)), placed(workload.pod(1))):
         plane.admin.create(value)
     firsts: list[str] = []
-    watcher = Watcher(plane, space, 2, lambda: firsts.append("first"))
+    watcher = Watcher(plane, 2, lambda: firsts.append("first"))
     watcher.start()
-    plane.admin.delete("Pod", victims[0]["metadata"]["name"], space)
+    plane.admin.delete("Pod", victims[0]["metadata"]["name"], NAMESPACE)
     for number in range(2):
-        plane.admin.bind(space, workload.pod(number)["metadata"]["name"], node_name(number))
+        plane.admin.bind(NAMESPACE, workload.pod(number)["metadata"]["name"], node_name(number))
     assert watcher.done.wait(30)
     watcher.stop()
     assert len(watcher.bound) == 2
@@ -73,8 +69,7 @@ def test_sees_binds_and_when_the_first_victim_went(plane: EmbeddedPlane) -> None
 
 
 def test_stops_watching_when_told_to(plane: EmbeddedPlane) -> None:
-    plane.admin.create(named("idle"))
-    watcher = Watcher(plane, "idle", 1, lambda: None)
+    watcher = Watcher(plane, 1, lambda: None)
     watcher.start()
     watcher.stop()
     assert watcher.bound == {}

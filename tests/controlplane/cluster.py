@@ -51,6 +51,7 @@ class ControlPlane(Plane):
         programs = binaries()
         super().__init__()
         self._etcd_port, self._port = Port(), Port()
+        self._data = self.folder / "etcd"
         self.server = f"https://127.0.0.1:{self._port.number}"
         self._serving_authority = Authority("rig serving")
         self.client_authority: Authority = Authority("rig clients")
@@ -61,7 +62,7 @@ class ControlPlane(Plane):
             "etcd",
             commands.etcd(
                 programs / "etcd",
-                self.folder / "etcd",
+                self._data,
                 self._etcd_port.number,
                 durable=durable,
             ),
@@ -135,6 +136,27 @@ class ControlPlane(Plane):
         self.apiserver.resume()
         self.etcd.wait_ready()
         self.apiserver.wait_ready()
+
+    # --- backups -------------------------------------------------------------------------------
+
+    def back_up(self, name: str) -> None:
+        """Keep a copy of all that is stored now, for `restore`; one of that name is replaced."""
+        backup = self.folder / f"backup-{name}"
+        shutil.rmtree(backup, ignore_errors=True)
+        self.etcd.stop()
+        shutil.copytree(self._data, backup)
+        self.etcd.start().wait_ready()
+        self.apiserver.wait_ready()
+
+    def restore(self, name: str) -> None:
+        """Start both programs anew on what was stored then; as often as wanted."""
+        self.admin.close()
+        self.apiserver.kill()
+        self.etcd.kill()
+        shutil.rmtree(self._data)
+        shutil.copytree(self.folder / f"backup-{name}", self._data)
+        self.etcd.start().wait_ready()
+        self.apiserver.start().wait_ready()
 
     # --- users ---------------------------------------------------------------------------------
 

@@ -6,12 +6,10 @@ that resumes its watches misses whatever happens before the server reaches these
 
 from __future__ import annotations
 
-import shutil
-from pathlib import Path
-
 import pytest
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.objects import nodes, pods
+from tests.controlplane.waiting import wait_until
 from tests.integration.cluster_reads import placements, wait_until_bound
 from tests.integration.mooring_process import NAME, start_mooring
 
@@ -27,12 +25,12 @@ def test_schedules_on_after_a_backup_was_restored(
     mooring = start_mooring(plane)
     create_pods(plane, 10, "kept")
     wait_until_bound(plane, "default")
-    backup = back_up(plane)
+    plane.back_up("kept")
     create_pods(plane, 20, "lost")
     wait_until_bound(plane, "default")
     newest = version(plane)
 
-    restore(plane, backup)
+    plane.restore("kept")
     if not passes:
         assert version(plane) < newest
     create_pods(plane, 10, "new")
@@ -45,7 +43,7 @@ def test_schedules_on_after_a_backup_was_restored(
     wait_until_bound(plane, "default", timeout=SECONDS)
     found = {name.split("-")[0] for name in placements(plane, "default")}
     assert found == {"kept", "new", "later"}
-    assert mooring.is_ready
+    wait_until(lambda: mooring.is_ready, SECONDS, what="all kinds are watched again")
 
 
 def create_pods(plane: ControlPlane, count: int, prefix: str) -> None:
@@ -63,20 +61,3 @@ def write(plane: ControlPlane) -> None:
     for number in range(50):
         change = {"metadata": {"annotations": {"count": f"{before}-{number}"}}}
         plane.admin.patch("Namespace", "default", change)
-
-
-def back_up(plane: ControlPlane) -> Path:
-    plane.etcd.stop()
-    backup = shutil.copytree(plane.folder / "etcd", plane.folder / "backup")
-    plane.etcd.start().wait_ready()
-    plane.apiserver.wait_ready()
-    return Path(backup)
-
-
-def restore(plane: ControlPlane, backup: Path) -> None:
-    plane.apiserver.kill()
-    plane.etcd.stop()
-    shutil.rmtree(plane.folder / "etcd")
-    backup.rename(plane.folder / "etcd")
-    plane.etcd.start().wait_ready()
-    plane.apiserver.start().wait_ready()
