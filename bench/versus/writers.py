@@ -23,7 +23,10 @@ _LIFE: Final = 300  # writes, after which an object that came goes again
 
 
 class Writers:
-    """Threads that call `write` so often per second, with rising numbers, while a block runs."""
+    """Threads that call `write` so often per second, with rising numbers, while a block runs.
+
+    The end of the block raises what a write has raised: what was measured is not what it claims.
+    """
 
     def __init__(self, write: Callable[[int], None], rate: float, first: int = 0) -> None:
         self._write = write
@@ -32,6 +35,7 @@ class Writers:
         self._end = threading.Event()
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="writer")
         self._counts: list[Future[int]] = []
+        self.count = 0  # how many writes there were, after the block
 
     def __enter__(self) -> Self:
         self._counts = [self._threads.submit(self._work, number) for number in range(_THREADS)]
@@ -40,11 +44,7 @@ class Writers:
     def __exit__(self, *exc_info: object) -> None:
         self._end.set()
         self._threads.shutdown()
-
-    @property
-    def count(self) -> int:
-        """How many writes there were, after the block. Raises what a write has raised."""
-        return sum(count.result() for count in self._counts)
+        self.count = sum(count.result() for count in self._counts)
 
     def _work(self, writer: int) -> int:
         count, due = 0, time.monotonic() + writer / self._rate
