@@ -28,7 +28,7 @@ from mooring.api import (
     parse_quantity,
     to_builtins,
 )
-from mooring.api.codec import _MAPS, SharingDecoder, _known_resources, yaml_documents
+from mooring.api.codec import _MAPS, _RESOURCES, SharingDecoder, yaml_documents
 from mooring.api.resource import Json
 
 POD: dict[str, Any] = {
@@ -268,7 +268,7 @@ def test_equal_resources_become_one_object_and_no_more_are_kept_than_needed() ->
     assert asked("2") == {"cpu": parse_quantity("2")}
     for number in range(10_000):
         asked(f"{number}m")
-    assert len(_known_resources) < 5_000
+    assert len(_RESOURCES) < 5_000
     assert asked("9999m") is asked("9999m")
 
 

@@ -186,6 +186,24 @@ def test_says_what_is_wrong_with_an_object(data: bytes, problem: str) -> None:
         protobuf.decode(data, core.Pod)
 
 
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        (b"{}", "the first bytes are not those of Kubernetes' protobuf"),
+        (b"k8s\0" + field(1, b"v1") + field(2, 5), "a number where bytes are expected"),
+        (b"k8s\0" + field(2, b"object")[:-1], "it ends in the middle of a field"),
+        (b"k8s\0\x0a", "it ends in the middle of a field"),
+    ],
+)
+def test_says_what_is_wrong_with_an_envelope(data: bytes, problem: str) -> None:
+    with pytest.raises(DecodeError, match=problem):
+        protobuf.read_status(data)
+
+
+def test_an_envelope_without_an_object_has_an_empty_one() -> None:
+    assert protobuf.read_status(b"k8s\0" + field(1, b"v1") + field(4, 0))["message"] == ""
+
+
 def test_text_that_is_no_unicode_is_shown_as_json_would() -> None:
     pod = protobuf.decode(field(1, field(1, b"a\xffb")), core.Pod)
     assert pod.metadata.name == "a�b"

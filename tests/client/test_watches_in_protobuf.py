@@ -159,6 +159,13 @@ def test_a_pod_that_cannot_be_read_stops_no_other(rig: ClientRig, server: Any) -
     assert set(accepted(rig)[1:]) == {"application/json"}
 
 
+def test_an_event_is_there_as_soon_as_it_is_complete() -> None:
+    events = ProtobufEvents(Reader(Pod))
+    sent = length(5) + b"event"
+    assert events.feed(sent[:6]) == []
+    assert events.feed(sent[6:]) == [b"event"]
+
+
 @given(
     sizes=st.lists(st.integers(0, 300), max_size=6),
     cuts=st.lists(st.integers(1, 9), min_size=1, max_size=9),

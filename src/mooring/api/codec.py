@@ -63,6 +63,8 @@ from mooring.api.volumes import PersistentVolume, PersistentVolumeClaim
 
 T = TypeVar("T")
 
+_MOST_KNOWN: Final = 4_000  # maps that are the same object wherever they are equal
+
 KINDS: Final[tuple[type[Object], ...]] = (
     Binding,
     CSIDriver,
@@ -172,7 +174,7 @@ class SharingDecoder:
     """
 
     def __init__(self) -> None:
-        self._known: dict[Any, Any] = {}  # type and items -> map
+        self._maps = _SharedMaps()
         self._decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
 
     def decode(self, data: bytes | str, type: type[T]) -> T:
@@ -187,16 +189,31 @@ class SharingDecoder:
     def _read(self, type: Any, obj: Any) -> Any:
         if obj.__class__ is not dict or type is Json or type is ResourceList:
             return _read(type, obj)
+        return self._maps.read(type, obj, _read)
+
+
+class _SharedMaps:
+    """Reads maps with the same items as one object; forgets all when they are too many."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[Any, ...], Any] = {}  # type and items -> map
+
+    def read(self, type: Any, obj: dict[Any, Any], make: Callable[[Any, Any], Any]) -> Any:
         key = type, *obj.items()
         try:
             found = self._known.get(key)
         except TypeError:  # an item is a list or a map itself
-            return _read(type, obj)
+            return make(type, obj)
         if found is None:
-            found = _read(type, obj)
+            found = make(type, obj)
             if all(value.__class__ is str for value in obj.values()):  # 1 and True are equal
+                if len(self._known) >= _MOST_KNOWN:
+                    self._known.clear()  # what is in use comes back at once
                 self._known[key] = found
         return found
+
+    def __len__(self) -> int:
+        return len(self._known)
 
 
 class _AtKey(ValueError):
@@ -216,7 +233,7 @@ def _read(type: Any, obj: Any) -> Any:
     if obj.__class__ is not dict:
         raise ValueError(f"expected object, got {_json_type(obj)}")
     if type is ResourceList:
-        return _resources(obj) if obj else NO_RESOURCES
+        return _RESOURCES.read(type, obj, _resources) if obj else NO_RESOURCES
     if type is Extra:
         return Extra(msgspec.convert(obj, dict[str, tuple[str, ...]])) if obj else NO_EXTRA
     if type in _MAPS:
@@ -229,24 +246,12 @@ def _read(type: Any, obj: Any) -> Any:
     return FrozenDict(obj)
 
 
-_known_resources: Final[dict[tuple[tuple[Any, Any], ...], ResourceList]] = {}
-_MOST_KNOWN: Final = 4_000
+# Nodes of one type and pods of one template have the same.
+_RESOURCES: Final = _SharedMaps()
 
 
-def _resources(obj: dict[Any, Any]) -> ResourceList:
-    """Equal ones become one object: nodes of a type and pods of a template have the same."""
-    key = tuple(obj.items())
-    try:
-        found = _known_resources.get(key)
-    except TypeError:  # an amount is a list or a map
-        return ResourceList(_amounts(obj))
-    if found is None:
-        found = ResourceList(_amounts(obj))
-        if all(value.__class__ is str for value in obj.values()):  # 1 and True are equal
-            if len(_known_resources) >= _MOST_KNOWN:
-                _known_resources.clear()  # what is in use comes back at once
-            _known_resources[key] = found
-    return found
+def _resources(type: Any, obj: dict[Any, Any]) -> ResourceList:
+    return ResourceList(_amounts(obj))
 
 
 def _amounts(obj: dict[Any, Any]) -> dict[str, Quantity]:
