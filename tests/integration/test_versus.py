@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import resource
+
 import pytest
 from bench.versus.measure import measure
 from bench.versus.raw import SCHEDULERS
@@ -16,10 +18,13 @@ def test_both_schedulers_begin_with_the_same_bytes() -> None:
     name = "churn-pod-status"
     workload = WORKLOADS[name]
     with Rig(NODES) as rig:
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        assert soft == hard, "as many open files as the system allows"
         runs = []
         versions = set()
         for scheduler in SCHEDULERS:
             runs.append(measure(rig, name, workload, scheduler, 1, pods=30, deadline=60.0))
+            assert any("containerStatuses" in pod["status"] for pod in rig.plane.admin.list("Pod"))
             rig.set_up(name, workload, 30)
             listed = rig.plane.admin.request("GET", "/api/v1/pods?limit=1")
             versions.add(listed["metadata"]["resourceVersion"])
