@@ -25,6 +25,7 @@ class ProtobufTransport:
 
     def __init__(self, inner: Transport) -> None:
         self.in_protobuf = False
+        self.is_deaf = False  # whether JSON is asked for in vain
         self._inner = inner
 
     async def send(self, request: Request, fence: Fence | None = None) -> Response:
@@ -47,7 +48,7 @@ class ProtobufTransport:
         await self._inner.close()
 
     def _converts(self, request: Request) -> bool:
-        return self.in_protobuf and request.accept.startswith(MEDIA_TYPE)
+        return self.in_protobuf and (self.is_deaf or request.accept.startswith(MEDIA_TYPE))
 
 
 class _Framed:

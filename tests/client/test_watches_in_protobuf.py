@@ -146,6 +146,17 @@ def test_what_cannot_be_read_is_asked_for_in_json_from_the_version_before(
     assert [r.message for r in caplog.records if r.levelno == logging.WARNING] == [said]
 
 
+def test_a_server_that_sends_protobuf_all_the_same_is_asked_less_and_less(
+    rig: ClientRig, server: Any
+) -> None:
+    reflector = rig.follow()
+    server.form.is_deaf = True
+    server.put(Pod, "spoilt", spec={"containers": "none"})
+    rig.advance(300)
+    assert 3 < len(accepted(rig)) < 30
+    assert "not valid JSON" in reflector.problem
+
+
 def test_a_pod_that_cannot_be_read_stops_no_other(rig: ClientRig, server: Any) -> None:
     reflector = rig.follow()
     server.put(Pod, "a")

@@ -43,8 +43,8 @@ class Events(Protocol[Told]):
 
 
 def events_of(headers: Mapping[str, str], reader: Reader[O]) -> Events[O]:
-    """The form that the headers of an answer name."""
-    if headers.get("content-type", "").startswith(protobuf.MEDIA_TYPE):
+    """The form that the headers of an answer name, if it was asked for."""
+    if reader.in_protobuf and headers.get("content-type", "").startswith(protobuf.MEDIA_TYPE):
         return ProtobufEvents(reader)
     return JsonEvents(reader)
 
