@@ -106,6 +106,7 @@ class Process:
         self._suspended = 0.0  # seconds on our clock that the loop's has not counted
         self._started = world.time
         self._paused_at = 0.0
+        self._last_beat = 0.0
         self._offset = 1000.0 * (1 + len(identity))  # clocks begin anywhere
         self.election = LeaderElection(
             ApiClient(self.transport),
@@ -164,11 +165,13 @@ class Process:
 
     def silence(self) -> float:
         """Seconds for which it has been paused, as the stand-in is told."""
-        seconds = self.passed() - self._paused_at if self.is_paused else 0.0
+        seconds = self.passed() - self._last_beat if self.is_paused else 0.0
         return seconds if seconds >= SILENT_AFTER else 0.0
 
-    def pause(self) -> None:
+    def pause(self, since_beat: float = 0.0) -> None:
+        """Stand still, so many seconds after the last heartbeat."""
         self.is_paused, self._paused_at = True, self.passed()
+        self._last_beat = self._paused_at - since_beat
 
     def resume(self, *, suspended: bool = False) -> None:
         """Go on; after a suspension of the machine, the loop's clock has not counted it."""

@@ -62,6 +62,16 @@ def test_a_standstill_costs_one_renewal(world: World) -> None:
     assert world.server.spec["renewTime"].startswith("2023-11-14T22:13:24.4")  # 0.5 s after 23.9
 
 
+def test_a_renewal_just_before_a_standstill_is_not_the_one_for_it(world: World) -> None:
+    leader, _ = start(world)
+    world.advance(0.15)  # it has renewed, but not yet written the next heartbeat
+    before = renewals(world)
+    leader.pause(since_beat=0.2)
+    world.advance(RENEW_DEADLINE)
+    assert world.leaders() == ["leader"]
+    assert renewals(world) == before + 1
+
+
 def test_a_short_standstill_costs_none(world: World) -> None:
     leader, _ = start(world)
     before = renewals(world)

@@ -211,7 +211,7 @@ class LeaderElection:
         Once for each standstill, and never after the deadline: another may have had it since.
         """
         now = self._now()
-        return silence > 0 and self._renewals.latest < now - silence and now < self._deadline
+        return silence > 0 and self._renewals.stand_in < now - silence and now < self._deadline
 
     async def renew_as_stand_in(self, client: ApiClient, silence: Callable[[], float]) -> bool:
         """Renew the lease if it is still ours, and still needed; whether that was done."""
