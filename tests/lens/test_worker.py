@@ -84,6 +84,10 @@ def test_a_past_attempt_is_explained_as_it_was(tmp_path: Path) -> None:
     assert (second["choice"]["node"], second["matrix"]["nodes"]) == ("b", ["a", "b"])
     with pytest.raises(ConfigError, match="attempt 1 was made for default/big, not for default/x"):
         asyncio.run(asked(pod="default/x"))
+    begun = tmp_path / "begun"  # by a scheduler that has not written yet
+    begun.mkdir()
+    with pytest.raises(ConfigError, match="the journal has no attempt 1, or not yet"):
+        asyncio.run(asked(journal=str(begun)))
 
 
 def test_a_question_that_is_at_fault_gets_its_sentence() -> None:

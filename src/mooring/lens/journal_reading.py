@@ -25,11 +25,14 @@ class _Kinded(msgspec.Struct):
 
 
 class JournalFolder:
-    """The files of a journal, the oldest first. The last line may be cut off by a kill."""
+    """The files of a journal, the oldest first. The last line may be cut off by a kill.
 
-    def __init__(self, folder: Path) -> None:
+    `may_be_empty`: a scheduler is about to write the first one.
+    """
+
+    def __init__(self, folder: Path, *, may_be_empty: bool = False) -> None:
         self.files: list[Path] = sorted(folder.glob(f"*{SUFFIX}"))
-        if not self.files:
+        if not self.files and not may_be_empty:
             text = f"no journal of `mooring run --record-journal`: there is no *{SUFFIX}"
             raise ConfigError([Problem(str(folder), text)])
 

@@ -18,7 +18,8 @@ from mooring.runtime.registry import Registry
 
 def explained_past(asked: PastQuestion, registry: Registry) -> dict[str, Any]:
     """The answer as JSON has it."""
-    snapshot, pod = JournalFolder(Path(asked.journal)).before(asked.seq, asked.since)
+    journal = JournalFolder(Path(asked.journal), may_be_empty=True)
+    snapshot, pod = journal.before(asked.seq, asked.since)
     if pod.key != asked.pod:
         text = f"attempt {asked.seq} was made for {pod.key}, not for {asked.pod}"
         raise ConfigError([Problem("at", text)])
