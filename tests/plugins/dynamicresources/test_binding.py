@@ -35,6 +35,8 @@ class Server(ObjectWrites):
         super().__init__()
         self.claims = {one.name: one for one in claims}
         self.faults: list[str] = []  # of the next writes
+        self.seconds = 0.0  # that a write takes
+        self.written: list[str] = []  # names of claims, in the order of writes
         self.later: list[Callable[[], Coroutine[Any, Any, None]]] = []
         self._version = 10
 
@@ -51,6 +53,9 @@ class Server(ObjectWrites):
 
     async def change(self, value: O, change: Mapping[str, Any], **how: Any) -> O:
         fault = self.faults.pop(0) if self.faults else ""
+        if self.seconds:
+            await asyncio.sleep(self.seconds)
+        self.written.append(value.name)
         if fault == "never arrives":
             raise Unreachable("connection reset", sent=True)
         if fault == "forbidden":
@@ -245,6 +250,36 @@ def test_a_claim_that_may_not_be_released_is_told(caplog: pytest.LogCaptureFixtu
     (told,) = caplog.records
     assert told.message == "could not release a claim of a pod"
     assert vars(told)["error"] == "resourceclaims is forbidden"
+
+
+def test_claims_of_early_pods_are_written_before_those_of_late_ones() -> None:
+    """Else no pod could be bound before the claims of all have been written."""
+    names = [f"c-{number}" for number in range(300)]
+    server = Server(*(claim(name, metadata={"resourceVersion": "5"}) for name in names))
+    server.seconds = 0.01
+    objects = Objects()
+    devices = resource_slice("a", len(names))
+    for value in (device_class(), devices, *server.claims.values()):
+        objects.put(value)
+    cache = Cache()
+    cache.put_node(node("a").api)
+    handle = StubHandle(nodes=cache.nodes, objects=objects)
+    handle.client = server  # type: ignore[assignment]  # what the plugin uses of it
+    plugin = build(DynamicResources, handle=handle)
+
+    async def bind_all() -> None:
+        binds = []
+        for name in names:
+            state, pod = fw.CycleState(), pod_with(name, name=name)
+            assert plugin.pre_filter(state, pod, cache.nodes).ok
+            assert plugin.reserve(state, pod, "a").ok
+            binds.append(plugin.pre_bind(state, pod, "a"))
+        assert all(status.ok for status in await asyncio.gather(*binds))
+
+    asyncio.run(bind_all())
+    assert len(server.written) == 2 * len(names)
+    last_of_first = server.written.index("c-0", server.written.index("c-0") + 1)
+    assert last_of_first < server.written.index("c-299")
 
 
 def test_a_claim_in_flight_is_not_given_to_a_second_pod() -> None:
