@@ -38,8 +38,8 @@ from mooring.plugins.dynamicresources.extended import IN_MEMORY, Requests
 
 log = logging.getLogger(__name__)
 
-# Pods whose claims are being written; others wait. Else the requests of all pods would take turns,
-# and none would be bound before the claims of all are written.
+# Claims that are being written; others wait. Else the requests of all pods would take turns, and none
+# would be bound before the claims of all are written.
 _AT_A_TIME: Final = 128
 _TRIES: Final = 5  # of a write that conflicts with another, as retry.DefaultRetry
 _FIRST_PAUSE: Final = 0.01  # seconds
@@ -122,12 +122,14 @@ class ClaimBinder:
 
     async def bind(self, reservation: ClaimReservation, pod: fw.Pod, node_name: str) -> fw.Status:
         """Write every claim that is not reserved for the pod, then wait for devices."""
-        claims, special = reservation.claims, reservation.claims.special
+        claims = reservation.claims
         try:
-            async with self._turns:
-                created = await self._write_all(reservation, pod)
-            if special is not None and created is not None:
-                await self._wait_until_known(special, created)
+            for place, claim in enumerate(claims.named):
+                if not claim.is_reserved_for(pod.api.metadata.uid):
+                    claims.named[place] = await self._bind_claim(reservation, claim, pod)
+            special = claims.special
+            if special is not None and not special.is_reserved_for(pod.api.metadata.uid):
+                await self._bind_special(reservation, special, pod)
             if any(map(waits_for_conditions, claims.all)):
                 await self._wait(claims, pod, node_name)
         except (ApiError, Impossible, ClaimBindingFailed) as problem:
@@ -135,16 +137,6 @@ class ClaimBinder:
             known = cause if isinstance(cause, ApiError) else None
             return fw.Status.error(str(problem), cause=known)
         return fw.OK
-
-    async def _write_all(self, reservation: ClaimReservation, pod: fw.Pod) -> ResourceClaim | None:
-        """Every claim of a pod; that for extended resources, if it was written."""
-        claims, special = reservation.claims, reservation.claims.special
-        for place, claim in enumerate(claims.named):
-            if not claim.is_reserved_for(pod.api.metadata.uid):
-                claims.named[place] = await self._bind_claim(reservation, claim, pod)
-        if special is not None and not special.is_reserved_for(pod.api.metadata.uid):
-            return await self._bind_special(reservation, special, pod)
-        return None
 
     async def _bind_claim(
         self, reservation: ClaimReservation, claim: ResourceClaim, pod: fw.Pod
@@ -173,7 +165,8 @@ class ClaimBinder:
         reservation.in_doubt.add(claim.uid)
         while True:
             try:
-                written = await self._write_once(claim, allocation, pod)
+                async with self._turns:  # not in the pauses, which others need not wait for
+                    written = await self._write_once(claim, allocation, pod)
                 break
             except Impossible as problem:
                 cause = problem.__cause__
@@ -246,25 +239,23 @@ class ClaimBinder:
 
     async def _bind_special(
         self, reservation: ClaimReservation, claim: ResourceClaim, pod: fw.Pod
-    ) -> ResourceClaim | None:
+    ) -> None:
         allocation = reservation.allocations.get(claim.uid)
         if allocation is None and not claim.spec.devices.requests:
-            return None
+            return
+        in_memory = claim.uid
         if claim.name == IN_MEMORY:
             claim = await self._create(reservation, claim, pod)
             reservation.claims.special = claim
         written = await self._write(reservation, claim, allocation, pod)
         reservation.claims.special = written
         await self._tell_pod(reservation, written, pod)
-        return written
-
-    async def _wait_until_known(self, in_memory: ResourceClaim, written: ResourceClaim) -> None:
-        """Until the watch shows the claim that was created, its devices are in flight."""
+        # Until the watch shows the claim, its devices are in flight.
         left = _LONGEST_WAIT_FOR_CREATED
         while not self._devices.ledger.assume(written) and left > 0:
             await self._handle.clock.sleep(_POLL_CREATED)
             left -= _POLL_CREATED
-        self._devices.ledger.end(in_memory.uid)
+        self._devices.ledger.end(in_memory)
 
     async def _create(
         self, reservation: ClaimReservation, claim: ResourceClaim, pod: fw.Pod
