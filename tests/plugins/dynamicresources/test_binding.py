@@ -17,7 +17,7 @@ from tests.plugins.dynamicresources.objects import (
 )
 
 import mooring.framework as fw
-from mooring.api.resource import FINALIZER, ResourceClaim, ResourceClaimStatus, ResourceSlice
+from mooring.api.resource import FINALIZER, ResourceClaim, ResourceClaimStatus
 from mooring.cache.cache import Cache
 from mooring.cache.objects import Objects
 from mooring.client.errors import ConflictError, Forbidden, Unreachable
@@ -35,8 +35,6 @@ class Server(ObjectWrites):
         super().__init__()
         self.claims = {one.name: one for one in claims}
         self.faults: list[str] = []  # of the next writes
-        self.seconds = 0.0  # that a write takes
-        self.written: list[str] = []  # names of claims, in the order of writes
         self.later: list[Callable[[], Coroutine[Any, Any, None]]] = []
         self._version = 10
 
@@ -53,9 +51,6 @@ class Server(ObjectWrites):
 
     async def change(self, value: O, change: Mapping[str, Any], **how: Any) -> O:
         fault = self.faults.pop(0) if self.faults else ""
-        if self.seconds:
-            await asyncio.sleep(self.seconds)
-        self.written.append(value.name)
         if fault == "never arrives":
             raise Unreachable("connection reset", sent=True)
         if fault == "forbidden":
@@ -88,31 +83,22 @@ class Clock:
         self.time += seconds
 
 
-META = {"resourceVersion": "5"}
-
-
-def plugin_beside(
-    server: Server, devices: ResourceSlice, clock: Clock
-) -> tuple[DynamicResources, Cache]:
-    """A plugin that knows the node a, devices and what is on the server."""
-    objects = Objects()
-    for value in (device_class(), devices, *server.claims.values()):
-        objects.put(value)
-    cache = Cache()
-    cache.put_node(node("a").api)
-    handle = StubHandle(nodes=cache.nodes, objects=objects)
-    handle.client = server  # type: ignore[assignment]  # what the plugin uses of it
-    handle.clock = clock  # type: ignore[assignment]  # it moves
-    return build(DynamicResources, handle=handle), cache
-
-
 class Rig:
     """A plugin, a node with one device, and a claim on a server."""
 
     def __init__(self, known: ResourceClaim | None = None) -> None:
-        known = known or claim("c", metadata=META)
-        self.server = Server(known, claim("d", metadata=META))
-        self.plugin, cache = plugin_beside(self.server, resource_slice("a", 1), Clock())
+        meta = {"resourceVersion": "5"}
+        known = known or claim("c", metadata=meta)
+        self.server = Server(known, claim("d", metadata=meta))
+        self.objects = Objects()
+        for value in (device_class(), resource_slice("a", 1), *self.server.claims.values()):
+            self.objects.put(value)
+        cache = Cache()
+        cache.put_node(node("a").api)
+        handle = StubHandle(nodes=cache.nodes, objects=self.objects)
+        handle.client = self.server  # type: ignore[assignment]  # what the plugin uses of it
+        handle.clock = Clock()  # type: ignore[assignment]  # it moves
+        self.plugin = build(DynamicResources, handle=handle)
         self.nodes = cache.nodes
         self.pod = pod_with("c")
         self.state = fw.CycleState()
@@ -259,56 +245,6 @@ def test_a_claim_that_may_not_be_released_is_told(caplog: pytest.LogCaptureFixtu
     (told,) = caplog.records
     assert told.message == "could not release a claim of a pod"
     assert vars(told)["error"] == "resourceclaims is forbidden"
-
-
-def binds_of(
-    names: list[str], server: Server, clock: Clock
-) -> list[Coroutine[Any, Any, fw.Status]]:
-    """For each claim, the way of a pod to a node where there are enough devices."""
-    plugin, cache = plugin_beside(server, resource_slice("a", len(names)), clock)
-    binds = []
-    for name in names:
-        state, pod = fw.CycleState(), pod_with(name, name=name)
-        assert plugin.pre_filter(state, pod, cache.nodes).ok
-        assert plugin.reserve(state, pod, "a").ok
-        binds.append(plugin.pre_bind(state, pod, "a"))
-    return binds
-
-
-def test_claims_of_early_pods_are_written_before_those_of_late_ones() -> None:
-    """Else no pod could be bound before the claims of all have been written."""
-    names = [f"c-{number}" for number in range(300)]
-    server = Server(*(claim(name, metadata=META) for name in names))
-    server.seconds = 0.01
-
-    async def bind_all() -> None:
-        statuses = await asyncio.gather(*binds_of(names, server, Clock()))
-        assert all(status.ok for status in statuses)
-
-    asyncio.run(bind_all())
-    assert len(server.written) == 2 * len(names)
-    last_of_first = server.written.index("c-0", server.written.index("c-0") + 1)
-    assert last_of_first < server.written.index("c-299")
-
-
-def test_pods_that_repeat_a_write_do_not_keep_others_from_theirs() -> None:
-    class StandingClock(Clock):
-        async def sleep(self, seconds: float) -> None:
-            await asyncio.Event().wait()
-
-    names = [f"c-{number}" for number in range(300)]
-    server = Server(*(claim(name, metadata=META) for name in names))
-    server.faults = ["never arrives"] * 299
-
-    async def bind_all() -> None:
-        tasks = [asyncio.ensure_future(bind) for bind in binds_of(names, server, StandingClock())]
-        status = await asyncio.wait_for(tasks[-1], 60)
-        assert status.ok
-        for task in tasks[:-1]:
-            assert task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-    asyncio.run(bind_all())
 
 
 def test_a_claim_in_flight_is_not_given_to_a_second_pod() -> None:

@@ -74,21 +74,6 @@ def test_all_conditions_have_to_be_true(sim: Simulation) -> None:
     assert sim.node_of("p") == "a"
 
 
-def test_pods_that_wait_for_their_devices_do_not_keep_others_from_being_bound() -> None:
-    count = 300
-    slow = [gpu(f"gpu-{number}", bindingConditions=["Ready"]) for number in range(count)]
-    with Simulation(config=CONFIG) as sim:
-        sim.apply(device_class(), resource_slice("a", slow), resource_slice("b", 1))
-        sim.apply(node("a", cpu=1000, max_pods=1000), node("b"))
-        sim.apply(*(claim(f"c-{number}") for number in range(count)), claim("quick"))
-        for number in range(count):
-            name = f"c-{number}"
-            sim.apply(pod_with(name, name=name, node_selector={"kubernetes.io/hostname": "a"}))
-        sim.apply(pod_with("quick", name="quick", node_selector={"kubernetes.io/hostname": "b"}))
-        sim.advance(1)
-        assert (sim.node_of("c-0"), sim.node_of("quick")) == ("", "b")
-
-
 def test_a_device_that_failed_is_given_back(sim: Simulation) -> None:
     report(sim, Ready="True", Cool="True", Broken="True")
     sim.advance(5)

@@ -6,7 +6,6 @@ resolved by reading the claim again. Then devices with binding conditions are wa
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
@@ -38,9 +37,6 @@ from mooring.plugins.dynamicresources.extended import IN_MEMORY, Requests
 
 log = logging.getLogger(__name__)
 
-# Claims that are being written; others wait. Else the requests of all pods would take turns, and none
-# would be bound before the claims of all are written.
-_AT_A_TIME: Final = 128
 _TRIES: Final = 5  # of a write that conflicts with another, as retry.DefaultRetry
 _FIRST_PAUSE: Final = 0.01  # seconds
 _TRIES_IN_DOUBT: Final = 30  # of a write whose answers were lost
@@ -73,7 +69,6 @@ class ClaimBinder:
         self._handle = handle
         self._of = devices
         self._timeout = binding_timeout  # seconds
-        self._turns = asyncio.Semaphore(_AT_A_TIME)
 
     @property
     def _devices(self) -> Devices:
@@ -165,8 +160,7 @@ class ClaimBinder:
         reservation.in_doubt.add(claim.uid)
         while True:
             try:
-                async with self._turns:  # not in the pauses, which others need not wait for
-                    written = await self._write_once(claim, allocation, pod)
+                written = await self._write_once(claim, allocation, pod)
                 break
             except Impossible as problem:
                 cause = problem.__cause__
